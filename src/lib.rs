@@ -80,7 +80,7 @@ cfg_if::cfg_if! {
 
         pub use self::{
             explore::{engine, explorer, tree},
-            formats::{counts, evals, index, suite},
+            formats::{counts, evals, explorer_index, fork_index, index, suite},
             games::{openings, pgn, results, selection},
             make_book::{MakeBook, Report, plies},
         };

@@ -44,7 +44,7 @@ use crate::{
     formats::{
         book::{Book, each_move_once},
         evals::{Eval, check_memory},
-        index::PositionStats,
+        fork_index::PositionStats,
         walk::each_position,
     },
     games::{

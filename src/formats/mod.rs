@@ -6,6 +6,10 @@ pub mod counts;
 #[cfg(feature = "games")]
 pub mod evals;
 #[cfg(feature = "games")]
+pub mod explorer_index;
+#[cfg(feature = "games")]
+pub mod fork_index;
+#[cfg(feature = "games")]
 pub mod index;
 #[cfg(feature = "games")]
 pub(crate) mod leveldb;

@@ -20,7 +20,7 @@ use crate::{
     error::Result,
     formats::{
         counts::{CountRecord, KeyedIdentity},
-        index::store::SiteId,
+        explorer_index::SiteId,
     },
     games::{
         openings::OpeningNumber,

@@ -1199,7 +1199,7 @@ pub const FOLLOWED_ELSEWHERE: &[(&str, &str, &str)] = &[
     ),
     (
         "make the counts with fewer of speed, rating and month",
-        "src/formats/index/store/count_pages.rs",
+        "src/formats/explorer_index/count_pages.rs",
         "a_position_has_a_limited_number_of_rows",
     ),
     (
@@ -1229,7 +1229,7 @@ pub const FOLLOWED_ELSEWHERE: &[(&str, &str, &str)] = &[
     ),
     (
         "make several indexes",
-        "src/formats/index/store/games.rs",
+        "src/formats/explorer_index/games.rs",
         "an_index_has_a_limited_number_of_names",
     ),
     (

@@ -3,9 +3,7 @@
 use std::path::PathBuf;
 
 use polybook::{
-    Error, ErrorKind,
-    explorer::Explorer,
-    index::{Index, store::game_rows::PAGES},
+    Error, ErrorKind, explorer::Explorer, explorer_index::game_rows::PAGES, index::Index,
 };
 use serde_json::json;
 

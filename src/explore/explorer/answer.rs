@@ -17,7 +17,7 @@ use super::{
 use crate::{
     chess::position::BookMove,
     error::Result,
-    formats::index::store::results::Month,
+    formats::explorer_index::results::Month,
     games::{
         openings::{self, Opening},
         results::{Results, Wdl},

@@ -16,7 +16,7 @@ use rustc_hash::FxHashMap;
 use super::open_index::OpenIndex;
 use crate::{
     error::{Error, Result},
-    formats::index::store::SiteId,
+    formats::explorer_index::SiteId,
     games::{
         pgn::{DateAndId, DuplicateKeys, GameIdentity, Group, name_hash},
         selection::Selection,

@@ -16,7 +16,7 @@ use super::{
 use crate::{
     chess::position::{BookMove, Variant},
     error::Result,
-    formats::index::store::results::{Period, ResultRow},
+    formats::explorer_index::results::{Period, ResultRow},
     games::{
         pgn::{RatingGroup, Speed},
         results::Results,

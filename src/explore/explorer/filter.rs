@@ -17,9 +17,12 @@ use super::{
 };
 use crate::{
     error::Result,
-    formats::index::store::{
-        EcoNumber, ListKey, ListLocation,
-        results::{Class, Period, YearMonths},
+    formats::{
+        explorer_index::{
+            EcoNumber, ListKey,
+            results::{Class, Period, YearMonths},
+        },
+        index::ListLocation,
     },
     games::{
         openings::OpeningFilter,
@@ -719,7 +722,7 @@ pub(super) enum Split {
 }
 
 /// Converts a period to a date number, in which unknown parts are 0. A month has no day, a year has neither day nor
-/// month, and all time becomes 0. See [`date_number`](crate::formats::index::store::game_rows::date_number).
+/// month, and all time becomes 0. See [`date_number`](crate::formats::explorer_index::game_rows::date_number).
 pub(super) fn date_of(period: Period) -> u32 {
     match period {
         Period::All => 0,
@@ -791,7 +794,7 @@ impl ClassFilter {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{formats::index::store::results::Month, games::selection::WantedRating};
+    use crate::{formats::explorer_index::results::Month, games::selection::WantedRating};
 
     fn filter(since: &str, until: &str) -> Option<ClassFilter> {
         ClassFilter::new(&Selection {

@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     error::{Error, Result},
-    formats::index::store::{ListKey, game_rows::date_number, lists::List},
+    formats::explorer_index::{ListKey, game_rows::date_number, lists::List},
     games::{pgn::Date, selection::Selection},
     task,
 };
@@ -222,7 +222,7 @@ mod tests {
     use crate::{
         MakeBook,
         chess::position::{Keyed, Variant, read_move},
-        formats::index::store::lists::MAX_INLINE_ITEMS,
+        formats::explorer_index::lists::MAX_INLINE_ITEMS,
         games::pgn::Input,
     };
 

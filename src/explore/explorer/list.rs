@@ -18,7 +18,7 @@ use super::{
 use crate::{
     chess::position::BookMove,
     error::Result,
-    formats::index::store::Best,
+    formats::explorer_index::Best,
     games::pgn::{Mode, Speed},
 };
 

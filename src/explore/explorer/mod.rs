@@ -101,7 +101,7 @@ pub use self::{
 use crate::{
     chess::position::BookMove,
     error::{Advice, Diagnosis, Error, Result},
-    formats::index::{GameHeader, store::SiteId},
+    formats::{explorer_index::SiteId, fork_index::layout::GameHeader},
     task,
 };
 pub use crate::{
@@ -857,13 +857,12 @@ mod tests {
     use crate::{
         Error, MakeBook,
         chess::position::{BookMove, Keyed, VariantChoice, read_move},
-        formats::index::{
-            CountedSource, IndexWriter,
-            store::{
+        formats::{
+            explorer_index::{
                 CountsSources, ListKey,
                 results::{Class, Month, ResultRow},
             },
-            verify,
+            index::{CountedSource, IndexWriter, verify},
         },
         games::{
             pgn::{GameReader, GameResult, Input, Token},

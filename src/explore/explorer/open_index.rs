@@ -14,16 +14,15 @@ use shakmaty::Color;
 use crate::{
     chess::position::Variant,
     error::{Advice, Diagnosis, Error, Result},
-    formats::index::{
-        Index,
-        store::{
-            CountedContents, EcoNumber, GameRow, IndexDescription, ListKey, ListLocation, SiteId,
-            StoredPart,
+    formats::{
+        explorer_index::{
+            CountedContents, EcoNumber, GameRow, IndexDescription, ListKey, SiteId,
             count_pages::CountedList,
             game_rows::{ROWS_PER_ENTRY, date_number},
             lists::List,
             results::Month,
         },
+        index::{Index, ListLocation, StoredPart},
     },
     games::{
         openings::OpeningNumber,

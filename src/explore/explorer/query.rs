@@ -8,7 +8,7 @@ use thiserror::Error;
 
 use crate::{
     chess::position::{Keyed, LineError, MoveError, Variant, move_words, read_move},
-    formats::index::store::ListKey,
+    formats::explorer_index::ListKey,
     games::{
         openings::{self, Opening},
         selection::Selection,

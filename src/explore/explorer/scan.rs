@@ -15,12 +15,15 @@ use super::{
 use crate::{
     chess::position::{BookMove, Variant},
     error::Result,
-    formats::index::store::{
-        COUNTS, LISTS, ListKey, ListLocation, StoredPart,
-        count_pages::CountedList,
-        lists::List,
-        periods::PeriodResults,
-        results::{Period, ResultRow, games_of},
+    formats::{
+        explorer_index::{
+            COUNTS, LISTS, ListKey,
+            count_pages::CountedList,
+            lists::List,
+            periods::PeriodResults,
+            results::{Period, ResultRow, games_of},
+        },
+        index::{ListLocation, StoredPart},
     },
 };
 

@@ -14,7 +14,7 @@ use super::{
 use crate::{
     chess::position::Variant,
     error::{Diagnosis, Error, Result},
-    formats::index::store::{ListKey, SiteId},
+    formats::explorer_index::{ListKey, SiteId},
     games::selection::{Evaluator, Selection, Spelling},
     task,
 };

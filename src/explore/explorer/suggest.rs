@@ -26,7 +26,7 @@ use super::{
 use crate::{
     chess::position::{BookMove, Variant},
     error::Result,
-    formats::index::store::{Best, game_rows::date_number},
+    formats::explorer_index::{Best, game_rows::date_number},
     games::{openings, pgn::Date},
     task,
 };

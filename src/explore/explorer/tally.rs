@@ -14,9 +14,9 @@ use super::{
 use crate::{
     chess::position::BookMove,
     error::Result,
-    formats::index::{
-        store::Best,
-        store::results::{Month, Period, ResultRow},
+    formats::explorer_index::{
+        Best,
+        results::{Month, Period, ResultRow},
     },
     games::{
         results::{Results, Wdl},

@@ -20,7 +20,7 @@ use crate::{
         },
         tree::{MoveSource, TreeMove},
     },
-    formats::index::store::ListKey,
+    formats::explorer_index::ListKey,
     games::pgn::{Date, GameReader, Games, commented, play_from_start, tag_text},
     task,
 };

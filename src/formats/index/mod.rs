@@ -1,12 +1,13 @@
-//! Indexes of games by position: the index of polyglot's LevelDB fork, and the [explorer](crate::explore::explorer)'s index.
+//! Indexes of games by position: opening, writing and verifying the index of polyglot's LevelDB fork, and the
+//! [explorer](crate::explore::explorer)'s index.
 //!
 //! There are three kinds, all LevelDB databases:
 //!
 //! | index | made by | contains | layout |
 //! |---|---|---|---|
-//! | of the fork | `make-book --leveldb DIR` | the games of each position, for other front-ends | [`layout`] |
-//! | of games | `make-book --explorer DIR` from PGN | the games of each position with their moves, and the names, ratings and dates of games | [`store`] |
-//! | of counts | `make-book --explorer DIR` from counts | the results of each move by speed, rating group and month, without games | [`store`] |
+//! | of the fork | `make-book --leveldb DIR` | the games of each position, for other front-ends | [`fork_index`](super::fork_index) |
+//! | of games | `make-book --explorer DIR` from PGN | the games of each position with their moves, and the names, ratings and dates of games | [`explorer_index`](super::explorer_index) |
+//! | of counts | `make-book --explorer DIR` from counts | the results of each move by speed, rating group and month, without games | [`explorer_index`](super::explorer_index) |
 //!
 //! [`Index`] opens an index of any kind and looks up entries, but does not evaluate filters; [`IndexKind`] says
 //! which kind an index is. The [`Explorer`](crate::explore::explorer::Explorer) opens indexes of games and of counts, and
@@ -32,25 +33,20 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod entries;
-mod entry_batches;
-pub mod layout;
-pub(crate) mod posting;
 mod read;
-pub mod store;
 mod verify;
 mod write;
 
 pub(crate) use self::write::remove;
 #[cfg(feature = "serve")]
 pub(crate) use self::write::remove_unfinished;
-pub(crate) use self::{
-    entry_batches::IndexedFile,
-    write::{CountedSource, GameRecords, IndexSource, IndexWriter, StoreSource},
-};
 pub use self::{
-    layout::{GameHeader, PositionStats},
     read::{Index, IndexKind},
     verify::{IndexFault, VerifiedIndex, verify},
     write::is_index,
 };
+pub(crate) use self::{
+    read::{ListLocation, StoredPart},
+    write::{CountedSource, GameRecords, IndexSource, IndexWriter, StoreSource},
+};
+pub use super::fork_index::{GameHeader, PositionStats};

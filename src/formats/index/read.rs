@@ -11,29 +11,31 @@ use std::{
 use rustc_hash::FxHashMap;
 use shakmaty::variant::VariantPosition;
 
-use super::{
-    entry_batches::IndexedFile,
-    layout::{self, GameHeader, GameOffset, PositionStats},
-    store::{
-        self, COUNTED, COUNTS, CountedContents, GameRow, IndexDescription, LISTS, ListKey,
-        NameReader, Paging, chunk_key,
-        count_pages::{CountedList, find_counts},
-        game_details::{GAMES_PER_ENTRY, GameDetails, GameText},
-        game_rows::{ROW_SIZE, ROWS_PER_ENTRY},
-        lists::{ChunkedList, ITEMS_PER_CHUNK, List, find_list, for_each_list},
-        names::{NAMES_PER_ENTRY, parse_names},
-        names_key, page_key, period_key,
-        periods::{PeriodResults, take_years},
-        results::{Period, YearMonths},
-    },
-    write::holds_database,
-};
+use super::write::holds_database;
 #[cfg(feature = "parquet")]
 use crate::formats::counts::CountsDirectory;
 use crate::{
     chess::position::{Keyed, PieceLetters, Rules, Variant, VariantChoice},
     error::{Advice, At, Diagnosis, Error, Result},
-    formats::leveldb::Database,
+    formats::{
+        explorer_index::{
+            self, COUNTED, COUNTS, CountedContents, GameRow, IndexDescription, LISTS, ListKey,
+            NameReader, Paging, chunk_key,
+            count_pages::{CountedList, find_counts},
+            game_details::{GAMES_PER_ENTRY, GameDetails, GameText},
+            game_rows::{ROW_SIZE, ROWS_PER_ENTRY},
+            lists::{ChunkedList, ITEMS_PER_CHUNK, List, find_list, for_each_list},
+            names::{NAMES_PER_ENTRY, parse_names},
+            names_key, page_key, period_key,
+            periods::{PeriodResults, take_years},
+            results::{Period, YearMonths},
+        },
+        fork_index::{
+            entry_batches::IndexedFile,
+            layout::{self, GameHeader, GameOffset, PositionStats},
+        },
+        leveldb::Database,
+    },
     games::pgn::{Cutter, GameReader, Input, StreamOptions, Token},
     kind::FileKind,
     storage::output::{is_empty_directory, metadata_if_any, open_again_if_replaced},
@@ -130,7 +132,7 @@ impl Index {
         index.variant = index.read_variant()?;
         index.kind = index.read_kind()?;
         if index.kind == IndexKind::Explorer {
-            let contents = index.required(store::CONTENTS, IndexDescription::parse)?;
+            let contents = index.required(explorer_index::CONTENTS, IndexDescription::parse)?;
             index.names = NameReader::new(contents.names);
             index.contents = Some(contents);
         }
@@ -163,7 +165,7 @@ impl Index {
     pub(crate) fn name(&self, number: u32) -> Result<Box<str>> {
         let read = |entry, names| self.name_entry(entry, names);
         let name = self.names.name(number, read)?;
-        name.ok_or_else(|| self.malformed(&store::names_key(number / NAMES_PER_ENTRY)))
+        name.ok_or_else(|| self.malformed(&explorer_index::names_key(number / NAMES_PER_ENTRY)))
     }
 
     /// Calls `f` with the number and the text of every player and event name in the index, in ascending order of
@@ -224,12 +226,12 @@ impl Index {
     /// Returns an error if the index cannot be read, or if it was made by a version of polybook with a different
     /// layout.
     fn read_kind(&self) -> Result<IndexKind> {
-        if self.value(store::COUNTED)?.is_some() {
+        if self.value(explorer_index::COUNTED)?.is_some() {
             return Ok(IndexKind::Counts);
         }
-        match self.value(store::CONTENTS)? {
+        match self.value(explorer_index::CONTENTS)? {
             None => Ok(IndexKind::Leveldb),
-            Some(value) if store::IndexDescription::is_of_other_version(&value) => {
+            Some(value) if explorer_index::IndexDescription::is_of_other_version(&value) => {
                 let problem = Diagnosis::new("this index was made by another version of polybook")
                     .advise(
                         Advice::option("make the index again with {}", "explorer")
@@ -884,11 +886,7 @@ impl Index {
     /// # Errors
     ///
     /// Returns an error if the entry cannot be read, is malformed, or does not contain the expected number of names.
-    pub(in crate::formats::index) fn name_entry(
-        &self,
-        number: u32,
-        names: u32,
-    ) -> Result<Vec<Box<str>>> {
+    pub(crate) fn name_entry(&self, number: u32, names: u32) -> Result<Vec<Box<str>>> {
         let key = names_key(number);
         let expected = names
             .saturating_sub(number.saturating_mul(NAMES_PER_ENTRY))
@@ -915,7 +913,7 @@ impl Index {
     ///
     /// Returns an error if the entry cannot be read or does not have the expected length.
     fn row_bytes(&self, number: u64) -> Result<Vec<u8>> {
-        let key = store::rows_key(number as u32);
+        let key = explorer_index::rows_key(number as u32);
         let value = self.value(&key)?.unwrap_or_default();
         let games = (self.game_count() - number * ROWS_PER_ENTRY).min(ROWS_PER_ENTRY) as usize;
         match value.len() == games * ROW_SIZE {
@@ -925,7 +923,7 @@ impl Index {
     }
 
     fn parsed_row(&self, entry: u64, row: &[u8; ROW_SIZE]) -> Result<GameRow> {
-        GameRow::parse(row).ok_or_else(|| self.malformed(&store::rows_key(entry as u32)))
+        GameRow::parse(row).ok_or_else(|| self.malformed(&explorer_index::rows_key(entry as u32)))
     }
 
     /// Returns the row of game `id`. The row contains the properties of the game that filters use, such as its ratings
@@ -952,7 +950,7 @@ impl Index {
 
     /// Returns the header of game `id`. The index must be an explorer's index that was made from games, not from
     /// counts.
-    pub(in crate::formats::index) fn stored_header(&self, id: u32) -> Result<GameHeader> {
+    pub(crate) fn stored_header(&self, id: u32) -> Result<GameHeader> {
         let row = self.row(id)?;
         let name = |number| self.name(number);
         let [white, black, event] = [name(row.white)?, name(row.black)?, name(row.event)?];
@@ -961,7 +959,7 @@ impl Index {
 
     /// Calls `f` with the details of game `id`, and returns the result of `f`. The details contain the offset of the
     /// game in its PGN file, and the header fields that the row of the game does not contain.
-    pub(in crate::formats::index) fn with_details<T>(
+    pub(crate) fn with_details<T>(
         &self,
         id: u32,
         f: impl FnOnce(GameDetails<'_>) -> T,
@@ -970,7 +968,7 @@ impl Index {
             u64::from(id) / GAMES_PER_ENTRY,
             u64::from(id) % GAMES_PER_ENTRY,
         );
-        let key = store::details_key(entry as u32);
+        let key = explorer_index::details_key(entry as u32);
         let value = self.value(&key)?.unwrap_or_default();
         let mut rest = &value[..];
         let passed = (0..before).all(|_| GameDetails::take(&mut rest).is_some());
@@ -985,12 +983,12 @@ impl Index {
     ///
     /// Returns an error if `f` fails, or if the entry cannot be read, is malformed, or does not contain the expected
     /// number of games.
-    pub(in crate::formats::index) fn for_each_details(
+    pub(crate) fn for_each_details(
         &self,
         entry: u64,
         mut f: impl FnMut(&[u8], GameDetails<'_>) -> Result<()>,
     ) -> Result<()> {
-        let key = store::details_key(entry as u32);
+        let key = explorer_index::details_key(entry as u32);
         let value = self.value(&key)?.unwrap_or_default();
         let mut rest = &value[..];
         for _ in 0..(self.game_count() - entry * GAMES_PER_ENTRY).min(GAMES_PER_ENTRY) {
@@ -1063,7 +1061,7 @@ impl Index {
 
     /// Returns an iterator over the chunks of a long list of games. Each chunk is stored in an entry of its own.
     /// `subject` is the key of the list, and `chunked` is its description.
-    pub(in crate::formats::index) fn chunks(
+    pub(crate) fn chunks(
         &self,
         subject: ListKey,
         chunked: ChunkedList,

@@ -16,25 +16,24 @@ use rusty_leveldb::{
     env::{Env, FileLock, Logger, RandomAccess},
 };
 
-use super::{
-    IndexKind,
-    layout::{self, GameHeader, IdReader, PositionStats},
-    read::Index,
-    store::{
-        self, COUNTS, CountedContents, IndexDescription, LISTS, ListEntry, ListKey,
-        count_pages::for_each_counted,
-        game_details::GAMES_PER_ENTRY,
-        game_rows::ROWS_PER_ENTRY,
-        list_entry,
-        list_record::NAMED,
-        lists::{ChunkedList, List, for_each_list},
-        names::NAMES_PER_ENTRY,
-        results::{Period, games_of},
-    },
-};
+use super::{IndexKind, read::Index};
 use crate::{
     error::{At, Error, ErrorKind, Result},
-    formats::leveldb::TableValue,
+    formats::{
+        explorer_index::{
+            self, COUNTS, CountedContents, IndexDescription, LISTS, ListEntry, ListKey,
+            count_pages::for_each_counted,
+            game_details::GAMES_PER_ENTRY,
+            game_rows::ROWS_PER_ENTRY,
+            list_entry,
+            list_record::NAMED,
+            lists::{ChunkedList, List, for_each_list},
+            names::NAMES_PER_ENTRY,
+            results::{Period, games_of},
+        },
+        fork_index::layout::{self, GameHeader, IdReader, PositionStats},
+        leveldb::TableValue,
+    },
     progress::Meter,
     storage::{output::read_again_if_replaced, positioned::read_exact_at},
     task,
@@ -301,7 +300,7 @@ impl IndexCheck<'_> {
             [b'x', b'p', ..] => return self.list(key, value),
             [b'x', b'q', ..] => return self.counts(key, value),
             layout::TOTAL_GAMES | layout::FILE_NAME | layout::FILE_COUNT => true,
-            layout::VARIANT | store::CONTENTS | store::COUNTED => true,
+            layout::VARIANT | explorer_index::CONTENTS | explorer_index::COUNTED => true,
             // These keys were read when the index was opened.
             _ if key.starts_with(b"options_") || key.starts_with(b"untagged_variant_") => {
                 self.contents.is_some()
@@ -403,14 +402,15 @@ impl IndexCheck<'_> {
     fn rows(&mut self, key: &[u8]) -> Result<()> {
         let games = self.index.game_count();
         let names = self.contents.map_or(0, |contents| contents.names);
-        let is_next =
-            self.rows < games.div_ceil(ROWS_PER_ENTRY) && key == store::rows_key(self.rows as u32);
+        let is_next = self.rows < games.div_ceil(ROWS_PER_ENTRY)
+            && key == explorer_index::rows_key(self.rows as u32);
         if !is_next {
             self.found.fault("is not the next entry of rows", key);
             return Ok(());
         }
         let rows = self.index.row_entry(self.rows)?;
-        let is_named = |row: &store::GameRow| row.white.max(row.black).max(row.event) < names;
+        let is_named =
+            |row: &explorer_index::GameRow| row.white.max(row.black).max(row.event) < names;
         if !rows.iter().all(is_named) {
             self.found.fault(
                 "contains a game that refers to a name that does not exist",
@@ -426,7 +426,7 @@ impl IndexCheck<'_> {
     /// is not the next one in the numbering of these entries.
     fn details(&mut self, key: &[u8]) -> Result<()> {
         let entries = self.index.game_count().div_ceil(GAMES_PER_ENTRY);
-        if self.details >= entries || key != store::details_key(self.details as u32) {
+        if self.details >= entries || key != explorer_index::details_key(self.details as u32) {
             self.found.fault("is not the next entry of details", key);
             return Ok(());
         }
@@ -437,7 +437,9 @@ impl IndexCheck<'_> {
 
     fn names(&mut self, key: &[u8]) -> Result<()> {
         let names = self.contents.map_or(0, |contents| contents.names);
-        if self.names >= names.div_ceil(NAMES_PER_ENTRY) || key != store::names_key(self.names) {
+        if self.names >= names.div_ceil(NAMES_PER_ENTRY)
+            || key != explorer_index::names_key(self.names)
+        {
             self.found.fault("is not the next entry of names", key);
             return Ok(());
         }
@@ -518,7 +520,7 @@ impl IndexCheck<'_> {
             }
         }
         if [games_of(&all.rows), of_years, of_months] != [games; 3] {
-            let key = store::period_key(prefix, subject, Period::All);
+            let key = explorer_index::period_key(prefix, subject, Period::All);
             self.found
                 .fault("has years or months that do not add up to its games", &key);
         }
@@ -652,7 +654,7 @@ impl IndexCheck<'_> {
             (
                 is_complete,
                 "does not describe the content of the index",
-                store::CONTENTS,
+                explorer_index::CONTENTS,
             ),
         ];
         for (_, problem, key) in checks.iter().filter(|(is_right, ..)| !is_right) {

@@ -31,26 +31,26 @@ use std::{
 
 use rayon::prelude::*;
 
-use super::{
-    entries::{Entries, Value},
-    entry_batches::{
-        EntryBatch, IndexedFile, ShardRange, WaitingStats, batches_of, file_entries,
-        filled_batches, last_entry, shard_ranges, write_due,
-    },
-    layout,
-    posting::{Posting, position_entries},
-    store::{
-        self, CountPageBuilder, CountedContents, CountsSources, IndexDescription, ListKey,
-        ListRecord, Paging, StoredGames, list_entries, results::ResultRow,
-    },
-};
 #[cfg(feature = "serve")]
 use crate::storage::output::remove_abandoned_directories;
 use crate::{
     chess::position::VariantChoice,
     error::{At, Error, ErrorKind, Result},
-    formats::leveldb::{
-        Database, FIRST_TABLE, TableBuilder, TableFile, is_file_of_database, manifest,
+    formats::{
+        explorer_index::{
+            self, CountPageBuilder, CountedContents, CountsSources, IndexDescription, ListKey,
+            ListRecord, Paging, StoredGames, list_entries, results::ResultRow,
+        },
+        fork_index::{
+            entries::{Entries, Value},
+            entry_batches::{
+                EntryBatch, IndexedFile, ShardRange, WaitingStats, batches_of, file_entries,
+                filled_batches, shard_ranges, write_due,
+            },
+            layout,
+            posting::{Posting, position_entries},
+        },
+        leveldb::{Database, FIRST_TABLE, TableBuilder, TableFile, is_file_of_database, manifest},
     },
     progress::Meter,
     storage::{
@@ -257,7 +257,7 @@ impl IndexWriter {
             let last = |made: &WrittenIndex| {
                 let mut contents = task::lock(&contents);
                 (contents.positions, contents.rows) = (made.positions, made.postings);
-                Some((store::COUNTED, contents.write()))
+                Some((explorer_index::COUNTED, contents.write()))
             };
             self.write_batches(files.chain(pages), last, 0, stop, meter)
         })
@@ -327,6 +327,16 @@ impl IndexWriter {
             .collect::<io::Result<_>>()
             .at(self.directory.target(), "write")
     }
+}
+
+/// Creates the last entry of an explorer's index, which describes the whole index. Returns its key and its value. The
+/// value is the encoded form of `contents`, with the number of positions replaced by `positions`.
+fn last_entry(contents: IndexDescription, positions: u64) -> (&'static [u8], Vec<u8>) {
+    let contents = IndexDescription {
+        positions,
+        ..contents
+    };
+    (explorer_index::CONTENTS, contents.write())
 }
 
 /// Returns the total number of records in all shards of `records`.
@@ -711,10 +721,7 @@ pub(crate) fn remove(path: &Path) -> Result<()> {
 mod tests {
     use shakmaty::Color;
 
-    use super::{
-        super::{Index, entries::Value},
-        *,
-    };
+    use super::{super::Index, *};
     use crate::{
         chess::position::BookMove,
         storage::sort::{Memory, Shards},

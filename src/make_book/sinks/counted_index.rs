@@ -7,13 +7,11 @@ use crate::{
     error::{Advice, Diagnosis, Error, Result},
     formats::{
         counts::{ClassRow, ClassedCounts, Grouping},
-        index::{
-            CountedSource, IndexWriter,
-            store::{
-                CountsSources, ListKey,
-                results::{Class, Month, ResultRow},
-            },
+        explorer_index::{
+            CountsSources, ListKey,
+            results::{Class, Month, ResultRow},
         },
+        index::{CountedSource, IndexWriter},
     },
     games::{
         pgn::{RatingGroup, Speed},

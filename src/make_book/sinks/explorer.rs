@@ -5,9 +5,9 @@ use std::{collections::HashSet, mem, path::Path, sync::Mutex};
 use super::index::{held_bytes, indexed_files, offset_of, refuse_too_many};
 use crate::{
     error::Result,
-    formats::index::{
-        IndexWriter, StoreSource,
-        store::{GameFacts, ListKey, ListRecord, StoredGames},
+    formats::{
+        explorer_index::{GameFacts, ListKey, ListRecord, StoredGames},
+        index::{IndexWriter, StoreSource},
     },
     games::pgn::GameReader,
     make_book::{

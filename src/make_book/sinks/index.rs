@@ -5,10 +5,13 @@ use std::{path::Path, sync::Mutex};
 use crate::{
     chess::position::{self, BookMove, Variant},
     error::{At, Error, Result},
-    formats::index::{
-        GameRecords, IndexSource, IndexWriter, IndexedFile,
-        layout::{self, GameOffset},
-        posting::Posting,
+    formats::{
+        fork_index::{
+            IndexedFile,
+            layout::{self, GameOffset},
+            posting::Posting,
+        },
+        index::{GameRecords, IndexSource, IndexWriter},
     },
     games::pgn::GameReader,
     make_book::{

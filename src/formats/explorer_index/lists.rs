@@ -35,7 +35,7 @@ use crate::{
     chess::position::BookMove,
     error::Result,
     formats::{
-        index::entry_batches::{EntryBatch, ShardRange, scan_groups},
+        fork_index::entry_batches::{EntryBatch, ShardRange, scan_groups},
         leveldb::{BLOCK_SIZE, put_varint, take_size, take_varint},
     },
     storage::sort::Sealed,
@@ -297,7 +297,7 @@ const MAX_CHUNK_BYTES_IN_MEMORY: usize = 256 << 10;
 /// # Errors
 ///
 /// Returns an error if a temporary file cannot be read or written.
-pub(in crate::formats::index) fn list_entries(
+pub(crate) fn list_entries(
     range: &ShardRange,
     records: &Sealed<ListRecord>,
     games: &StoredGames,
@@ -314,7 +314,7 @@ pub(in crate::formats::index) fn list_entries(
 ///
 /// Short lists are stored together in pages. A longer list is divided into chunks, and each chunk becomes one
 /// entry. The list of a position with very many games also gets entries with its results by period.
-pub(in crate::formats::index) struct ListBuilder<'a> {
+pub(crate) struct ListBuilder<'a> {
     paging: Paging,
     /// The games whose results are added up for long lists.
     games: &'a StoredGames,
@@ -341,10 +341,7 @@ pub(in crate::formats::index) struct ListBuilder<'a> {
 impl<'a> ListBuilder<'a> {
     /// Creates a builder without records. `paging` determines which lists share a page, which is an entry that contains
     /// several lists. `games` contains the game rows, which are needed to add up the results of long lists.
-    pub(in crate::formats::index) fn new(
-        paging: Paging,
-        games: &'a StoredGames,
-    ) -> ListBuilder<'a> {
+    pub(crate) fn new(paging: Paging, games: &'a StoredGames) -> ListBuilder<'a> {
         ListBuilder {
             paging,
             games,
@@ -369,7 +366,7 @@ impl<'a> ListBuilder<'a> {
     ///
     /// Returns an error if a temporary file cannot be read or written.
     #[inline]
-    pub(in crate::formats::index) fn add(&mut self, record: ListRecord) -> Result<()> {
+    pub(crate) fn add(&mut self, record: ListRecord) -> Result<()> {
         let subject = record.subject();
         if self.page.is_none() || subject != self.subject {
             self.begin(subject, record.white_to_move())?;
@@ -467,7 +464,7 @@ impl<'a> ListBuilder<'a> {
 
     /// Ends the list and the page that are being written, and returns a batch with all entries of the index that this
     /// builder has created.
-    pub(in crate::formats::index) fn finish(mut self) -> Result<EntryBatch> {
+    pub(crate) fn finish(mut self) -> Result<EntryBatch> {
         self.end_list()?;
         self.end_page();
         Ok(self.batch)

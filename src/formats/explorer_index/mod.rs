@@ -1,7 +1,7 @@
 //! The [explorer](crate::explore::explorer)'s index: its keys and values, and writing and reading them.
 //!
 //! An index of games contains the entries about inputs and the variant that the [index of the
-//! fork](super::layout) contains, and the entries in this table. Keys that begin with `x` contain binary numbers,
+//! fork](super::fork_index) contains, and the entries in this table. Keys that begin with `x` contain binary numbers,
 //! which are big-endian, so that LevelDB sorts them by value:
 //!
 //! | key | value |
@@ -29,7 +29,7 @@
 //! While games are read, `GameFacts` and `ListRecord`s are collected. `StoredGames` numbers the names and stores the
 //! rows and details. `ListBuilder` turns sorted records into pages and chunks of lists, and into the results by period
 //! of long lists. `CountPageBuilder` does the same for rows of counts. `NameReader` and the methods of
-//! [`Index`](super::Index) read the data.
+//! [`Index`](super::index::Index) read the data.
 
 mod best;
 mod bits;
@@ -46,7 +46,7 @@ pub mod results;
 use serde::{Deserialize, Serialize};
 
 #[cfg(test)]
-pub(in crate::formats::index) use self::games::facts_of;
+use self::games::facts_of;
 use self::results::Period;
 pub(crate) use self::{
     best::Best,
@@ -59,8 +59,7 @@ pub use self::{
     game_rows::{EcoNumber, GameRow, SiteId},
     list_record::{ListKey, Paging},
 };
-use super::layout::parse_number;
-pub(crate) use super::read::{ListLocation, StoredPart};
+use super::fork_index::layout::parse_number;
 
 /// The LevelDB key of the [`IndexDescription`], the description of an explorer's index of games. Other indexes do not
 /// contain it.

@@ -15,7 +15,7 @@
 use super::GameRow;
 use crate::{
     formats::{
-        index::layout::{FEN_FIELD, FIELDS, GameHeader, GameOffset, OFFSET_FIELD, put_number},
+        fork_index::layout::{FEN_FIELD, FIELDS, GameHeader, GameOffset, OFFSET_FIELD, put_number},
         leveldb::{put_varint, take_size, take_varint},
     },
     games::pgn::{Date, MAX_GAME_LENGTH},
@@ -204,11 +204,8 @@ impl<'a> GameDetails<'a> {
 mod tests {
     use proptest::prelude::*;
 
-    use super::*;
-    use crate::{
-        formats::index::{layout::write_game, store::facts_of},
-        games::pgn::GameReader,
-    };
+    use super::{super::facts_of, *};
+    use crate::{formats::fork_index::layout::write_game, games::pgn::GameReader};
 
     const VALUES: [&str; 14] = [
         "",

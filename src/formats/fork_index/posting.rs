@@ -154,7 +154,7 @@ const MAX_LIST_IN_MEMORY: usize = 4 << 20;
 /// # Errors
 ///
 /// Returns an error if a temporary file cannot be read or written.
-pub(super) fn position_entries(
+pub(crate) fn position_entries(
     range: &ShardRange,
     postings: &Sealed<Posting>,
     with_stats: bool,

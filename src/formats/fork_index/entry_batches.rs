@@ -14,7 +14,6 @@ use rayon::prelude::*;
 use super::{
     entries::Entries,
     layout::{self, PositionStats},
-    store::{self, IndexDescription},
 };
 use crate::{
     chess::position::{Variant, VariantChoice},
@@ -26,7 +25,7 @@ use crate::{
 /// It also contains the number of positions and the number of postings in these entries. A posting records that a game
 /// reached a position.
 #[derive(Default, Debug)]
-pub(super) struct EntryBatch {
+pub(crate) struct EntryBatch {
     pub entries: Entries,
     /// Statistics that must not be written yet, because their keys may be greater than keys in following batches. These
     /// statistics are sorted by the number of digits of their position keys, ascending.
@@ -44,7 +43,7 @@ pub(super) struct EntryBatch {
 /// after all position keys that begin with `12`, such as `129`, so the entries of those positions must be written
 /// first.
 #[derive(Clone, Default, Debug)]
-pub(super) struct WaitingStats {
+pub(crate) struct WaitingStats {
     pub key: u64,
     pub stats: PositionStats,
 }
@@ -55,7 +54,7 @@ pub(super) struct WaitingStats {
 ///
 /// Returns `true` if statistics were written. The caller then calls the function again, because the next element of
 /// `waiting` may also be ready.
-pub(super) fn write_due(waiting: &mut Vec<WaitingStats>, next: &[u8], out: &mut Entries) -> bool {
+pub(crate) fn write_due(waiting: &mut Vec<WaitingStats>, next: &[u8], out: &mut Entries) -> bool {
     let Some(last) = waiting.last() else {
         return false;
     };
@@ -74,7 +73,7 @@ pub(super) fn write_due(waiting: &mut Vec<WaitingStats>, next: &[u8], out: &mut 
 ///
 /// `size_of` returns the size of a job, in any unit. A group contains as many jobs as are needed for a total size of at
 /// least `size`, in the same unit.
-pub(super) fn batches_of<J: Sync + Send>(
+pub(crate) fn batches_of<J: Sync + Send>(
     jobs: impl IntoIterator<Item = J, IntoIter: Send>,
     size: usize,
     size_of: impl Fn(&J) -> usize + Send,
@@ -95,7 +94,7 @@ pub(super) fn batches_of<J: Sync + Send>(
 
 /// Returns an iterator over batches of entries. Each item is a group with a single batch, which was filled by one call
 /// of `fill`. The iterator ends when `fill` adds no entry.
-pub(super) fn filled_batches(
+pub(crate) fn filled_batches(
     mut fill: impl FnMut(&mut Entries) -> Result<()> + Send,
 ) -> impl Iterator<Item = Result<Vec<EntryBatch>>> + Send {
     iter::from_fn(move || {
@@ -118,16 +117,6 @@ fn single_batch(entries: Entries) -> Vec<EntryBatch> {
     }]
 }
 
-/// Creates the last entry of an explorer's index, which describes the whole index. Returns its key and its value. The
-/// value is the encoded form of `contents`, with the number of positions replaced by `positions`.
-pub(super) fn last_entry(contents: IndexDescription, positions: u64) -> (&'static [u8], Vec<u8>) {
-    let contents = IndexDescription {
-        positions,
-        ..contents
-    };
-    (store::CONTENTS, contents.write())
-}
-
 /// The description of an input file. An index stores one for each file from which it was made.
 #[derive(Clone, Debug)]
 pub(crate) struct IndexedFile {
@@ -143,7 +132,7 @@ pub(crate) struct IndexedFile {
 
 /// Creates the entries that describe an index as a whole: its input files, its number of games, and the variant of the
 /// games. The entries are sorted by key.
-pub(super) fn file_entries(
+pub(crate) fn file_entries(
     files: &[IndexedFile],
     games: u64,
     variant: VariantChoice,
@@ -189,14 +178,14 @@ const RECORDS_PER_READ: usize = 1 << 12;
 /// A range of sorted records within one shard, which one job turns into index entries. A shard is one of the parts into
 /// which sorted records are divided by key.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct ShardRange {
+pub(crate) struct ShardRange {
     pub shard: usize,
     pub indices: Range<usize>,
 }
 
 impl ShardRange {
     /// Returns the number of records in this range.
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.indices.len()
     }
 }
@@ -204,7 +193,7 @@ impl ShardRange {
 /// Divides all records in `records` into ranges, and returns an iterator over the ranges in the order of the records.
 /// Each range contains at most `size` records, all from one shard. A shard is one of the parts into which sorted
 /// records are divided by key.
-pub(super) fn shard_ranges<R: Record>(
+pub(crate) fn shard_ranges<R: Record>(
     records: &Sealed<R>,
     size: usize,
 ) -> impl Iterator<Item = ShardRange> + use<'_, R> {
@@ -230,7 +219,7 @@ fn len_of<R: Record>(records: &Sealed<R>, shard: usize) -> usize {
 /// # Errors
 ///
 /// Returns an error if `f` fails or if a temporary file cannot be read.
-pub(super) fn scan_groups<R: Record, G: PartialEq>(
+pub(crate) fn scan_groups<R: Record, G: PartialEq>(
     records: &Sealed<R>,
     range: &ShardRange,
     group_of: impl Fn(R) -> G,

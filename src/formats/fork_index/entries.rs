@@ -6,7 +6,7 @@ use crate::{error::Result, storage::sort::ByteRun};
 
 /// A buffer of LevelDB entries in ascending order of keys. Very long values are spilled to a temporary file.
 #[derive(Default, Debug)]
-pub(super) struct Entries {
+pub(crate) struct Entries {
     bytes: Vec<u8>,
     /// For each entry, the offsets in `bytes` at which the key and the value end.
     ends: Vec<(usize, usize)>,
@@ -20,7 +20,7 @@ pub(super) struct Entries {
 
 /// The location of a long value in the temporary file to which [`Entries`] spilled it.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub(super) struct SpilledValue {
+pub(crate) struct SpilledValue {
     offset: u64,
     /// The length in bytes.
     pub len: u64,
@@ -28,7 +28,7 @@ pub(super) struct SpilledValue {
 
 /// The value of an entry in [`Entries`]: its bytes if they are in memory, otherwise its location in the temporary file.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub(super) enum Value<'a> {
+pub(crate) enum Value<'a> {
     Held(&'a [u8]),
     Spilled(SpilledValue),
 }
@@ -38,12 +38,12 @@ const READ_SIZE: usize = 1 << 16;
 
 impl Entries {
     /// Returns the number of entries.
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.ends.len()
     }
 
     /// Returns the number of bytes that the keys and values occupy in memory. Spilled values do not count.
-    pub(super) fn bytes_in_memory(&self) -> usize {
+    pub(crate) fn bytes_in_memory(&self) -> usize {
         self.bytes.len()
     }
 
@@ -52,7 +52,7 @@ impl Entries {
     /// # Errors
     ///
     /// Returns an error if `f` fails or if the temporary file cannot be read.
-    pub(super) fn read_spilled(
+    pub(crate) fn read_spilled(
         &self,
         value: SpilledValue,
         mut f: impl FnMut(&[u8]) -> io::Result<()>,
@@ -75,14 +75,14 @@ impl Entries {
     /// # Errors
     ///
     /// Returns an error if the temporary file cannot be written.
-    pub(super) fn push_spilled(&mut self, key: &[u8], value: &[u8], temp_dir: &Path) -> Result<()> {
+    pub(crate) fn push_spilled(&mut self, key: &[u8], value: &[u8], temp_dir: &Path) -> Result<()> {
         self.begin(key).extend_from_slice(value);
         self.spill(key.len(), temp_dir)?;
         self.end_spilled(key.len(), temp_dir)
     }
 
     /// Adds an entry to the buffer. Its key must be greater than the keys of all earlier entries.
-    pub(super) fn push(&mut self, key: &[u8], value: &[u8]) {
+    pub(crate) fn push(&mut self, key: &[u8], value: &[u8]) {
         self.begin(key).extend_from_slice(value);
         self.end(key.len());
     }
@@ -90,7 +90,7 @@ impl Entries {
     /// Begins an entry with the key `key`, and returns the buffer. The caller appends the value of the entry to this
     /// buffer, and then calls [`end`](Entries::end).
     #[inline]
-    pub(super) fn begin(&mut self, key: &[u8]) -> &mut Vec<u8> {
+    pub(crate) fn begin(&mut self, key: &[u8]) -> &mut Vec<u8> {
         self.bytes.extend_from_slice(key);
         &mut self.bytes
     }
@@ -98,14 +98,14 @@ impl Entries {
     /// Returns the buffer, to which the caller can append more bytes of the value of the open entry. An entry is open
     /// from the call of [`begin`](Entries::begin) to its end.
     #[inline]
-    pub(super) fn open_bytes(&mut self) -> &mut Vec<u8> {
+    pub(crate) fn open_bytes(&mut self) -> &mut Vec<u8> {
         &mut self.bytes
     }
 
     /// Completes the open entry, which [`begin`](Entries::begin) began. `key_len` is the length of the entry's key in
     /// bytes. All bytes after the key are the value.
     #[inline]
-    pub(super) fn end(&mut self, key_len: usize) {
+    pub(crate) fn end(&mut self, key_len: usize) {
         let key_end = self.value_end() + key_len;
         self.ends.push((key_end, self.bytes.len()));
     }
@@ -116,7 +116,7 @@ impl Entries {
     /// # Errors
     ///
     /// Returns an error if the temporary file cannot be written.
-    pub(super) fn spill(&mut self, key_len: usize, temp_dir: &Path) -> Result<()> {
+    pub(crate) fn spill(&mut self, key_len: usize, temp_dir: &Path) -> Result<()> {
         let start = self.value_end() + key_len;
         let file = &mut self.file;
         let file = file.get_or_insert_with(|| ByteRun::new(0, temp_dir));
@@ -134,7 +134,7 @@ impl Entries {
     ///
     /// Returns an error if the temporary file cannot be written.
     #[inline]
-    pub(super) fn end_spilled(&mut self, key_len: usize, temp_dir: &Path) -> Result<()> {
+    pub(crate) fn end_spilled(&mut self, key_len: usize, temp_dir: &Path) -> Result<()> {
         if self.open.is_some() {
             self.spill(key_len, temp_dir)?;
         }
@@ -154,13 +154,13 @@ impl Entries {
 
     /// Returns the key of entry `number`, counted from 0.
     #[inline]
-    pub(super) fn key(&self, number: usize) -> &[u8] {
+    pub(crate) fn key(&self, number: usize) -> &[u8] {
         &self.bytes[self.start(number)..self.ends[number].0]
     }
 
     /// Returns the value of entry `number`, counted from 0.
     #[inline]
-    pub(super) fn value(&self, number: usize) -> Value<'_> {
+    pub(crate) fn value(&self, number: usize) -> Value<'_> {
         let (key_end, value_end) = self.ends[number];
         if !self.spilled.is_empty()
             && let Ok(at) = self.spilled.binary_search_by_key(&number, |(n, _)| *n)
@@ -173,7 +173,7 @@ impl Entries {
     /// Adds up the sizes of the keys and values in `range`, entry by entry, until the sum reaches `size` bytes. Returns
     /// the number of the entry that reaches `size` as `Ok`. If the total size of all entries in `range` is less than
     /// `size`, returns this total as `Err`.
-    pub(super) fn find_at_size(&self, range: Range<usize>, size: usize) -> Result<usize, usize> {
+    pub(crate) fn find_at_size(&self, range: Range<usize>, size: usize) -> Result<usize, usize> {
         let mut sum = 0;
         for number in range {
             sum += match self.value(number) {
@@ -203,7 +203,7 @@ mod tests {
 
     impl Entries {
         /// Adds an entry whose value is recorded as spilled with a length of `len` bytes, without writing a value.
-        pub(in crate::formats::index) fn claim_spilled(&mut self, key: &[u8], len: u64) {
+        pub(crate) fn claim_spilled(&mut self, key: &[u8], len: u64) {
             self.spilled
                 .push((self.len(), SpilledValue { offset: 0, len }));
             self.begin(key);

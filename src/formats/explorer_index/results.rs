@@ -459,7 +459,7 @@ pub(super) mod strategies {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::formats::index::store::count_pages::MAX_INLINE_ROWS;
+    use crate::formats::explorer_index::count_pages::MAX_INLINE_ROWS;
 
     fn games() -> impl Strategy<Value = ([u64; 3], u64, u64)> {
         let few = prop_oneof![
@@ -486,7 +486,7 @@ pub(super) mod strategies {
     }
 
     /// Generates sorted rows of one position in an index of counts.
-    pub(in crate::formats::index::store) fn results() -> impl Strategy<Value = Vec<ResultRow>> {
+    pub(in crate::formats::explorer_index) fn results() -> impl Strategy<Value = Vec<ResultRow>> {
         let month = prop_oneof![
             Just((0, 0)),
             (2013..2026u16, 0..=12u8),

@@ -5,18 +5,19 @@ use std::path::{Path, PathBuf};
 use rustc_hash::FxHashMap;
 use shakmaty::Color;
 
-use super::list_record::ListRecord;
+use super::{
+    EcoNumber, GameRow, ListKey, SiteId, details_key,
+    game_details::{GAMES_PER_ENTRY, GameText, write_details},
+    game_rows,
+    list_record::ListRecord,
+    names, names_key, rows_key,
+};
 use crate::{
     chess::position::Variant,
     error::{Error, Result},
-    formats::index::{
+    formats::fork_index::{
         entries::Entries,
         layout::{self, GameOffset},
-        store::{
-            self, EcoNumber, GameRow, ListKey, SiteId,
-            game_details::{GAMES_PER_ENTRY, GameText, write_details},
-            game_rows, names,
-        },
     },
     games::{
         openings::OpeningNumber,
@@ -271,7 +272,7 @@ impl StoredGames {
     }
 
     /// Returns the directory of the collection's temporary files.
-    pub(in crate::formats::index) fn temp_dir(&self) -> &Path {
+    pub(crate) fn temp_dir(&self) -> &Path {
         self.rows.temp_dir()
     }
 
@@ -291,7 +292,7 @@ impl StoredGames {
 
     /// Returns a reader of the LevelDB entries that contain the rows, the details and the names of the games. The
     /// reader returns the entries in ascending order of keys.
-    pub(in crate::formats::index) fn entries(&self) -> GameEntries<'_> {
+    pub(crate) fn entries(&self) -> GameEntries<'_> {
         GameEntries {
             games: self,
             rows: self.rows.reader(0),
@@ -328,7 +329,7 @@ impl RowReader<'_> {
 
 /// A reader of the LevelDB entries that contain the rows, the details and the names of all games in [`StoredGames`]. It
 /// returns the entries in ascending order of keys.
-pub(in crate::formats::index) struct GameEntries<'a> {
+pub(crate) struct GameEntries<'a> {
     games: &'a StoredGames,
     rows: ByteReader<'a>,
     next_row: u64,
@@ -342,17 +343,13 @@ pub(in crate::formats::index) struct GameEntries<'a> {
 impl GameEntries<'_> {
     /// Appends the next LevelDB entries with rows, details or names of games to `entries`. Stops when `entries` holds
     /// at least `size` bytes or when no entry is left.
-    pub(in crate::formats::index) fn fill(
-        &mut self,
-        entries: &mut Entries,
-        size: usize,
-    ) -> Result<()> {
+    pub(crate) fn fill(&mut self, entries: &mut Entries, size: usize) -> Result<()> {
         while entries.bytes_in_memory() < size && self.next_row < self.games.games {
             let some = (self.games.games - self.next_row).min(game_rows::ROWS_PER_ENTRY);
             self.value.resize(some as usize * game_rows::ROW_SIZE, 0);
             self.rows.read_exact(&mut self.value)?;
             let number = (self.next_row / game_rows::ROWS_PER_ENTRY) as u32;
-            entries.push(&store::rows_key(number), &self.value);
+            entries.push(&rows_key(number), &self.value);
             self.next_row += some;
         }
         while entries.bytes_in_memory() < size
@@ -366,7 +363,7 @@ impl GameEntries<'_> {
                 let details = self.details.read_text()?.unwrap_or_default();
                 self.value.extend_from_slice(&details);
             }
-            entries.push(&store::details_key(number), &self.value);
+            entries.push(&details_key(number), &self.value);
             self.next_details += some;
         }
         while entries.bytes_in_memory() < size
@@ -382,7 +379,7 @@ impl GameEntries<'_> {
                 names::write_name(&mut self.value, name);
                 self.next_name += 1;
             }
-            entries.push(&store::names_key(number), &self.value);
+            entries.push(&names_key(number), &self.value);
         }
         Ok(())
     }
@@ -433,7 +430,7 @@ impl Namer {
 
 /// Returns the row that an index stores for a game with the given tags, and the names of White, Black and the event.
 #[cfg(test)]
-pub(in crate::formats::index) fn facts_of(tags: &Tags<'_>) -> (GameRow, [Box<str>; 3]) {
+pub(crate) fn facts_of(tags: &Tags<'_>) -> (GameRow, [Box<str>; 3]) {
     let mut facts = GameFacts::default();
     facts.add(tags, GameOffset::Moves(0));
     (facts.rows[0], facts.names.remove(0))

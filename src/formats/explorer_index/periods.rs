@@ -39,7 +39,7 @@ use crate::{
     chess::position::BookMove,
     error::Result,
     formats::{
-        index::entries::Entries,
+        fork_index::entries::Entries,
         leveldb::{put_varint, take_size, take_varint},
     },
 };
@@ -501,15 +501,16 @@ pub(super) fn push_periods(
 mod tests {
     use proptest::prelude::*;
 
-    use super::{super::results::strategies::results, *};
-    use crate::{
-        formats::index::{
-            entries::Value,
-            store::{
-                EcoNumber,
-                list_record::{LISTED, NAMED},
-            },
+    use super::{
+        super::{
+            EcoNumber,
+            list_record::{LISTED, NAMED},
+            results::strategies::results,
         },
+        *,
+    };
+    use crate::{
+        formats::fork_index::entries::Value,
         games::{
             pgn::{Date, GameResult, Mode, Speed},
             results::Results,

@@ -25,7 +25,9 @@ use super::{
         MAX_GAMES, MAX_ROWS, MONTH_BITS, Months, ResultRow, games_of, put_moves, take_moves,
     },
 };
-use crate::{chess::position::BookMove, error::Result, formats::index::entry_batches::EntryBatch};
+use crate::{
+    chess::position::BookMove, error::Result, formats::fork_index::entry_batches::EntryBatch,
+};
 
 /// The maximum number of rows of a position that is stored in a page (an entry with several positions), so that pages
 /// stay short. A row contains the results of one move in one class (speed and rating group) and month. If a position
@@ -185,7 +187,7 @@ pub fn for_each_counted(
 /// position with more than [`MAX_INLINE_ROWS`] rows gets separate entries, one for each period (all time, a year or a
 /// month).
 #[derive(Debug)]
-pub(in crate::formats::index) struct CountPageBuilder {
+pub(crate) struct CountPageBuilder {
     paging: Paging,
     batch: EntryBatch,
     page: CountedPage,
@@ -199,7 +201,7 @@ pub(in crate::formats::index) struct CountPageBuilder {
 /// A summary of all rows that were added to a [`CountPageBuilder`]: the first and the last year, and whether some rows
 /// have no move, because they count games that ended in a position.
 #[derive(Copy, Clone, Default, Debug)]
-pub(in crate::formats::index) struct RowsSummary {
+pub(crate) struct RowsSummary {
     /// The first and the last known year.
     pub years: Option<[u16; 2]>,
     /// Whether there are rows without a move, for games that end in a position.
@@ -217,7 +219,7 @@ const NOT_IN_ORDER: &str = "the rows are not sorted by key: make the counts agai
 impl CountPageBuilder {
     /// Creates a builder without rows. `paging` determines which positions share a page, which is an entry that
     /// contains several positions.
-    pub(in crate::formats::index) fn new(paging: Paging) -> CountPageBuilder {
+    pub(crate) fn new(paging: Paging) -> CountPageBuilder {
         CountPageBuilder {
             paging,
             batch: EntryBatch::default(),
@@ -236,7 +238,7 @@ impl CountPageBuilder {
     ///
     /// Returns a description of the problem if the keys are not ascending, if a position has too many rows, or if a
     /// sum is too large.
-    pub(in crate::formats::index) fn add_all(
+    pub(crate) fn add_all(
         &mut self,
         rows: Vec<(ListKey, ResultRow)>,
     ) -> Result<EntryBatch, &'static str> {
@@ -318,9 +320,7 @@ impl CountPageBuilder {
     /// # Errors
     ///
     /// Returns a description of the problem if a sum is too large.
-    pub(in crate::formats::index) fn finish(
-        mut self,
-    ) -> Result<(EntryBatch, RowsSummary), &'static str> {
+    pub(crate) fn finish(mut self) -> Result<(EntryBatch, RowsSummary), &'static str> {
         self.end_position()?;
         self.end_page();
         Ok((self.batch, self.about))

@@ -22,7 +22,7 @@ use shakmaty::Color;
 
 use crate::{
     chess::position::BookMove,
-    formats::index::entries::Entries,
+    formats::fork_index::entries::Entries,
     games::{
         pgn::{GameReader, GameResult, Tags, rating, tag_text},
         results::Results,
@@ -42,7 +42,7 @@ pub const VARIANT: &[u8] = b"variant";
 pub const NUM_PASSES: &[u8] = b"numPasses";
 
 /// Returns the game id in the LevelDB key of a game record, such as `game_17_data`. Returns `None` for any other key.
-pub(super) fn game_id(key: &[u8]) -> Option<u32> {
+pub(crate) fn game_id(key: &[u8]) -> Option<u32> {
     parse_number(key.strip_prefix(b"game_")?.strip_suffix(b"_data")?)
 }
 
@@ -95,7 +95,7 @@ pub fn parse_number<N: std::str::FromStr>(value: &[u8]) -> Option<N> {
 
 /// Appends the decimal digits of `number` to `out`.
 #[inline]
-pub(super) fn put_number(out: &mut Vec<u8>, number: impl itoa::Integer) {
+pub(crate) fn put_number(out: &mut Vec<u8>, number: impl itoa::Integer) {
     out.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
 }
 
@@ -201,7 +201,7 @@ impl GameOffset {
 
     /// Appends this offset to `out` as a field of a game record. For a game with tags, the field contains the offset of
     /// the byte after the opening bracket of the first tag. For a game without tags, it contains -1.
-    pub(super) fn put_field(self, out: &mut Vec<u8>) {
+    pub(crate) fn put_field(self, out: &mut Vec<u8>) {
         match self {
             // The format stores the offset of the byte after the bracket.
             GameOffset::Tags(bracket) => put_number(out, bracket + 1),
@@ -213,7 +213,7 @@ impl GameOffset {
 /// The 14 fields of a game record, in the order in which they are stored. Each element is a pair: the PGN tag whose
 /// value the field contains, and the name of the field. The tenth field contains the offset of the game, so its tag is
 /// empty.
-pub(super) const FIELDS: [(&str, &str); 14] = [
+pub(crate) const FIELDS: [(&str, &str); 14] = [
     ("White", "white"),
     ("WhiteElo", "white_rating"),
     ("Black", "black"),
@@ -230,8 +230,8 @@ pub(super) const FIELDS: [(&str, &str); 14] = [
     ("EventType", "event_type"),
 ];
 const RESULT_FIELD: usize = 4;
-pub(super) const OFFSET_FIELD: usize = 9;
-pub(super) const FEN_FIELD: usize = 10;
+pub(crate) const OFFSET_FIELD: usize = 9;
+pub(crate) const FEN_FIELD: usize = 10;
 
 /// Appends the record of a game to `out`. The record contains the values of 13 tags, and the offset `place` at which
 /// the game begins in the PGN text. Vertical bars separate the fields. The value of a missing tag is `*`; if the tag
@@ -285,7 +285,7 @@ impl GameHeader {
     /// Creates a header from `record`, the encoded record of a game. `place` is the offset at which the game begins.
     /// `result` is the result with which polybook counted the game. It replaces a `Result` tag that is missing or
     /// unknown.
-    pub(super) fn of_game(record: Vec<u8>, place: GameOffset, result: GameResult) -> GameHeader {
+    pub(crate) fn of_game(record: Vec<u8>, place: GameOffset, result: GameResult) -> GameHeader {
         let mut header = GameHeader {
             record,
             place: Some(place),
@@ -296,7 +296,7 @@ impl GameHeader {
     }
 
     /// Returns `true` if the PGN text `text` begins with a tag, and its first game has the tags of this header.
-    pub(super) fn matches_text(&self, text: &[u8]) -> bool {
+    pub(crate) fn matches_text(&self, text: &[u8]) -> bool {
         let mut games = GameReader::new(text);
         if !text.starts_with(b"[") || !games.next_game() || games.tags().is_empty() {
             return false;
@@ -317,7 +317,7 @@ impl GameHeader {
 
     /// Returns the offset at which the game begins in its PGN file. Returns `None` if the game has no tags and the
     /// index was made by `make-book --leveldb`, because such an index does not store the offset of this game.
-    pub(super) fn offset_of_text(&self) -> Option<GameOffset> {
+    pub(crate) fn offset_of_text(&self) -> Option<GameOffset> {
         self.place
     }
 
@@ -411,7 +411,7 @@ const WHITE_SCORE: &[u8] = b"_white_score";
 impl PositionStats {
     /// The suffixes of the four LevelDB keys that hold the statistics of a position, in ascending order. A position
     /// has either all four entries or none.
-    pub(super) const NAMES: [&[u8]; 4] = [DRAWS, FREQ, MOVES, WHITE_SCORE];
+    pub(crate) const NAMES: [&[u8]; 4] = [DRAWS, FREQ, MOVES, WHITE_SCORE];
 
     /// Returns the results of the games, without unfinished games. If the statistics are inconsistent and a number of
     /// wins would be negative, the number is 0.
@@ -429,7 +429,7 @@ impl PositionStats {
     /// Parses `value`, which contains one statistic of a position, and stores the statistic in `self`. `name` is the
     /// suffix of the statistic's LevelDB key, such as `_draws`. Returns `None` if the value is malformed or the suffix
     /// is unknown.
-    pub(super) fn read(&mut self, name: &[u8], value: &[u8]) -> Option<()> {
+    pub(crate) fn read(&mut self, name: &[u8], value: &[u8]) -> Option<()> {
         match name {
             DRAWS => self.draws = parse_number(value)?,
             FREQ => self.games = parse_number(value)?,
@@ -442,7 +442,7 @@ impl PositionStats {
 
     /// Returns `true` if the statistics are consistent: White's score (wins minus losses) is possible with the numbers
     /// of games and draws, and the moves are sorted and contain no duplicates.
-    pub(super) fn is_possible(&self) -> bool {
+    pub(crate) fn is_possible(&self) -> bool {
         let decided = i128::from(self.games) - i128::from(self.draws);
         let score = i128::from(self.white_score);
         score.abs() <= decided
@@ -452,7 +452,7 @@ impl PositionStats {
 
     /// Appends the four entries of a position's statistics to `out`, sorted by key: draws, games, moves and White's
     /// score. Each key begins with `number`, the position key in decimal digits.
-    pub(super) fn write(&self, number: &[u8], out: &mut Entries) {
+    pub(crate) fn write(&self, number: &[u8], out: &mut Entries) {
         for name in PositionStats::NAMES {
             out.begin(number);
             let value = out.begin(name);
@@ -490,8 +490,8 @@ fn parse_moves(mut value: &[u8]) -> Option<Vec<BookMove>> {
 mod tests {
     use proptest::prelude::*;
 
+    use super::super::entries::Value;
     use super::*;
-    use crate::formats::index::entries::Value;
 
     proptest! {
         #[test]
