@@ -42,6 +42,7 @@ replayed!(
     index_files,
     pgn_outputs,
     position_text,
+    reader,
     suites,
     variants
 );

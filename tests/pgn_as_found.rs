@@ -892,6 +892,14 @@ fn games_are_read_from_forums_and_web_pages() {
 }
 
 #[test]
+fn a_move_number_in_brackets_above_tags_begins_a_game() {
+    for number in ["[1]", "[1.] "] {
+        let made = make(format!("{number}e4 e5\n[Event \"x\"]\n\n1. e4 e5 1-0\n"));
+        made.games(2, 0).plies(4);
+    }
+}
+
+#[test]
 fn fens_of_other_variants_in_untagged_games() {
     use polybook::position::{Variant, VariantChoice};
     let board = "rnb1kbnr/ppp1pppp/8/3q4/8/8/PPPP1PPP/RNBQKBNR";

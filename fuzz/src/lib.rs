@@ -14,6 +14,7 @@ pub mod index_files;
 pub mod outputs;
 pub mod pgn_outputs;
 pub mod position_text;
+pub mod reader;
 pub mod suites;
 pub mod variants;
 

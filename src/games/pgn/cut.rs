@@ -222,7 +222,20 @@ fn line_before_is_tag(text: &[u8], at: usize) -> bool {
                 && text[at..].starts_with(b"[Event ");
             let may_be_text =
                 (is_next_to || !line.is_ascii() && !moves_begin(line)) && !begins_game;
+            // The number of a list looks like a move number if the tag below it is not examined.
+            let digits_end = line
+                .iter()
+                .rposition(u8::is_ascii_digit)
+                .map_or(0, |i| i + 1);
+            let digits = line[..digits_end]
+                .iter()
+                .rev()
+                .take_while(|byte| byte.is_ascii_digit());
+            let number = digits_end - digits.count();
+            let numbers_tags =
+                moves_begin(&line[number..]) && !moves_begin(&text[start + number..]);
             return may_be_text
+                || numbers_tags
                 || line.trim_ascii_start().starts_with(b"[")
                 || has_tag(Text::new(line))
                 || closing_quote(Text::new(line)).is_some()
@@ -380,6 +393,21 @@ mod tests {
             batches += 1;
         }
         assert!(batches > 1);
+    }
+
+    #[test]
+    fn numbers_of_a_list_of_games_are_read_with_the_tags_below_them() {
+        for number in ["1.", "2. ", "12", "3\u{2026}", "4.\n ", "x **5."] {
+            let game = format!(
+                "{number}\n\n[White \"x\"]\n\n1. e4 e5 1-0{}\n\n",
+                " ".repeat(300)
+            );
+            let text = game.repeat(4);
+            let whole = games(text.as_bytes(), 1 << 20);
+            for batch_size in [1, 10, 100, 400] {
+                assert_eq!(games(text.as_bytes(), batch_size), whole, "{number}");
+            }
+        }
     }
 
     #[test]

@@ -251,7 +251,8 @@ impl<'a> GameReader<'a> {
     /// game [go on](GameReader::moves_go_on) after a tag, skips the tag and returns `false`.
     #[cold]
     pub(super) fn tags_begin_here(&mut self) -> bool {
-        if !self.is_tag_or_bad_line() {
+        // A game does not end where it begins, as with the bracket of a move number above the tags of the next game.
+        if self.at == self.game || !self.is_tag_or_bad_line() {
             return false;
         }
         if !self.moves_go_on() {

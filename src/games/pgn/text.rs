@@ -236,8 +236,41 @@ mod tests {
         check(b"[White 'x", [b"\x94]", b"\""]);
     }
 
+    /// Checks that the games of a text begin at ascending offsets. Otherwise, the reader would never reach the end.
+    #[track_caller]
+    fn check_progress(text: &[u8]) {
+        let mut last = None;
+        let mut reader = GameReader::new(text);
+        while reader.next_game() {
+            let offset = Some(reader.game_offset());
+            assert!(last < offset, "{}", text.escape_ascii());
+            last = offset;
+            reader.skip_moves();
+        }
+    }
+
+    #[test]
+    fn a_game_ends_after_its_beginning() {
+        for text in [
+            "[1] e4\n[A \"x\"]",
+            "[1] e4 e5\n[Event \"x\"]\n\n1. d4 *",
+            "[2.]Nf3\n[x\n[A \"x\"]\n",
+            "1. e4 1-0\n\n[12] e4]\n[1]\n[A 'x'](12",
+            "[1] -- e4\n[A \u{201c}x\u{201d}]",
+        ] {
+            check_progress(text.as_bytes());
+        }
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(200))]
+
+        #[test]
+        fn games_of_any_text_begin_at_ascending_offsets(
+            parts in proptest::collection::vec(proptest::sample::select(tokens()), 0..40),
+        ) {
+            check_progress(&parts.concat());
+        }
 
         /// The time to read repetitions of any tokens grows like their number.
         #[test]
