@@ -38,9 +38,10 @@
 //! | `bundled-sqlite` | like `obs`, with an SQLite library that is compiled in |
 //! | `parquet` | [counts] as Parquet files |
 //! | `serve` | the explorer as an [HTTP server](serve) |
+//! | `download` | [downloading games](download) from Lichess and Chess.com |
 //! | `cli` | the program `polybook` |
 //!
-//! `cli`, `bundled-sqlite` and `serve` are enabled by default. A program that needs only the library disables them with
+//! `cli`, `bundled-sqlite`, `download` and `serve` are enabled by default. A program that needs only the library disables them with
 //! `default-features = false`.
 
 #![forbid(unsafe_code)]
@@ -84,6 +85,8 @@ cfg_if::cfg_if! {
             games::{openings, pgn, results, selection},
             make_book::{MakeBook, Report, plies},
         };
+        #[cfg(feature = "download")]
+        pub use self::games::download;
         #[cfg(feature = "obs")]
         pub use self::{formats::obs, make_book::convert};
         #[cfg(all(feature = "obs", feature = "parquet"))]

@@ -61,8 +61,13 @@ impl Meter {
     }
 
     /// Returns the total number of steps, including steps that are not completed yet.
-    pub(crate) fn total(&self) -> u64 {
+    pub fn total(&self) -> u64 {
         self.total.load(Ordering::Relaxed)
+    }
+
+    /// Returns the number of completed steps.
+    pub fn done(&self) -> u64 {
+        self.done.load(Ordering::Relaxed)
     }
 
     /// Sets the number of completed steps and the total number of steps to 0.

@@ -4,16 +4,13 @@
 use std::{
     collections::BTreeMap,
     fs,
-    io::{BufRead, BufReader, Write},
-    net::TcpListener,
     path::{Path, PathBuf},
     process::Command,
-    thread,
 };
 
 #[cfg(feature = "serve")]
 use crate::common::served::Served;
-use crate::common::{leave_out, sample, temp};
+use crate::common::{sample, temp};
 #[cfg(feature = "serve")]
 use serde_json::Value;
 use tempfile::TempDir;
@@ -130,100 +127,6 @@ fn the_console_blocks_print_what_they_show() {
         let count = transcripts.len();
         assert!(count >= least, "{path}: {count} commands");
         assert_prints(directory().path(), path, &transcripts);
-    }
-}
-
-/// Starts a server that answers like Chess.com for a player with two months of games, of which `missing` is not found.
-/// Returns its address.
-fn monthly_archives(missing: &'static str) -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = format!("http://{}", listener.local_addr().unwrap());
-    let base = address.clone();
-    thread::spawn(move || {
-        for stream in listener.incoming() {
-            let mut stream = stream.unwrap();
-            let mut request = String::new();
-            let mut reader = BufReader::new(&stream);
-            reader.read_line(&mut request).unwrap();
-            // Closing a connection with unread input can discard the answer.
-            let mut header = String::new();
-            while reader.read_line(&mut header).unwrap() > 2 {
-                header.clear();
-            }
-            let player = "/pub/player/NAME/games";
-            let path = request.split(' ').nth(1).unwrap();
-            let body = match path.strip_prefix(player) {
-                Some("/archives") => {
-                    let month = |month| format!("\"{base}{player}/{month}\"");
-                    format!(
-                        "{{\"archives\":[{},{}]}}",
-                        month("2025/12"),
-                        month("2026/01")
-                    )
-                }
-                Some("/2025/12/pgn") if missing != "2025/12" => {
-                    "[White \"NAME\"]\n\n1. e4 e5 1-0\n\n[Black \"NAME\"]\n\n1. d4 0-1".to_owned()
-                }
-                Some("/2026/01/pgn") => "[White \"NAME\"]\n\n1. c4 1-0".to_owned(),
-                _ => String::new(),
-            };
-            let status = if body.is_empty() {
-                "404 Not Found"
-            } else {
-                "200 OK"
-            };
-            let length = body.len();
-            write!(
-                stream,
-                "HTTP/1.1 {status}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}"
-            )
-            .unwrap();
-        }
-    });
-    address
-}
-
-#[test]
-fn the_loop_for_chess_com_downloads_all_months() {
-    for program in ["curl", "grep"] {
-        if crate::common::program(&[program]).is_none() {
-            return;
-        }
-    }
-    assert_downloads_all_months("sh", &["sh", "-c"]);
-}
-
-#[test]
-fn the_loop_in_powershell_downloads_all_months() {
-    let shell = ["pwsh", "-NoProfile", "-Command"];
-    if Command::new(shell[0]).arg("--version").output().is_err() {
-        leave_out("pwsh is not installed");
-        return;
-    }
-    assert_downloads_all_months("powershell", &shell);
-}
-
-/// Runs the loop that the club players' page has in this language.
-fn assert_downloads_all_months(language: &str, shell: &[&str]) {
-    let document = read("docs/club-player.md");
-    let code = blocks(&document, language);
-    let code = code.iter().find(|code| code.contains("/archives")).unwrap();
-    for (missing, games) in [("", Some(3)), ("2025/12", None)] {
-        let dir = temp();
-        let server = monthly_archives(missing);
-        let code = code.replace("https://api.chess.com", &server);
-        assert!(code.contains(&server));
-        // Only on Windows do the names of programs end in ".exe".
-        let code = code.replace("curl.exe", "curl");
-        let mut run = Command::new(shell[0]);
-        run.args(&shell[1..]).arg(code).current_dir(dir.path());
-        let status = run.env("no_proxy", "127.0.0.1").status().unwrap();
-        assert_eq!(status.success(), games.is_some(), "{missing}");
-        if let Some(games) = games {
-            let line = "make-book chesscom.pgn --min-game 1 --json";
-            let report = crate::common::ok_json(dir.path(), line);
-            assert_eq!(report["games"]["counted"], games);
-        }
     }
 }
 

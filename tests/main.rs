@@ -21,6 +21,8 @@ mod disk;
 mod docs;
 #[cfg(feature = "serve")]
 mod doors;
+#[cfg(feature = "download")]
+mod download;
 mod editing;
 mod engine;
 mod evals;

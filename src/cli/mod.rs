@@ -9,6 +9,8 @@ mod argv;
 mod completions;
 mod convert;
 mod diff;
+#[cfg(feature = "download")]
+mod download;
 mod dump_book;
 mod edit;
 mod engine;
@@ -66,6 +68,7 @@ use self::progress::Context;
     after_help = "\
 Examples:
   polybook make-book games.pgn                     write book.bin
+  polybook download lichess:NAME --out me.pgn      your games from Lichess
   polybook make-book --max-ply 30 --bin my.bin *.pgn.zst
   polybook show my.bin --moves \"1. e4 c5\"          the moves of the book there
   polybook games games.idx --moves \"1. e4 c5\"     the games that reached a position
@@ -84,6 +87,8 @@ struct Cli {
 #[derive(Subcommand, Debug)]
 enum Command {
     MakeBook(Box<make_book::Args>),
+    #[cfg(feature = "download")]
+    Download(download::Args),
     Show(show::Args),
     Key(key::Args),
     Games(games::Args),
@@ -171,6 +176,8 @@ fn last_wins(arg: Arg) -> Arg {
 fn dispatch(command: Command, context: Context) -> anyhow::Result<()> {
     match command {
         Command::MakeBook(args) => make_book::run(*args, context),
+        #[cfg(feature = "download")]
+        Command::Download(args) => download::run(&args, context),
         Command::Show(args) => show::run(&args, context),
         Command::Key(args) => key::run(&args),
         Command::Games(args) => games::run(&args, context),

@@ -101,6 +101,20 @@ impl Bar {
         })
     }
 
+    /// Creates a progress bar for work whose steps are games, which shows the number of games that `meter` contains.
+    #[cfg(feature = "download")]
+    pub fn of_games(phase: &'static str, meter: &Arc<Meter>, context: Context) -> Bar {
+        let meter = Arc::clone(meter);
+        Bar::new(context, move || {
+            let games = counted(meter.done(), "game");
+            let of_all = match meter.total() {
+                0 => String::new(),
+                total => format!(" of {total}"),
+            };
+            (format!("{phase}: {games}{of_all}"), meter.fraction())
+        })
+    }
+
     /// Creates the progress bar of `make-book`, which shows the current phase and the number of games that `progress`
     /// contains.
     pub fn of_make_book(progress: Arc<Progress>, context: Context) -> Bar {

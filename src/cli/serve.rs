@@ -176,10 +176,9 @@ fn explain_cache(err: anyhow::Error, cache: Option<&Cache>) -> anyhow::Error {
 
 /// The text that is printed if the user named no games. It says where users can download their games.
 const GAMES: &str = "\
-polybook serve games.pgn --open    shows games in the browser. To download your own games, open one of
-these addresses in the browser, with your name instead of NAME:
-https://lichess.org/api/games/user/NAME                           all from Lichess
-https://api.chess.com/pub/player/NAME/games/2026/01/pgn           a month from Chess.com
+polybook serve games.pgn --open    shows games in the browser. These commands download your own games:
+polybook download lichess:NAME --out games.pgn
+polybook download chesscom:NAME --out games.pgn
 ";
 
 pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
@@ -584,6 +583,8 @@ fn until_signal(listening: Listening) -> anyhow::Result<()> {
         stopping.stop();
         // Answers that take longer are cut off by the end of the program.
         let _ = end.recv_timeout(SHUTDOWN_WAIT);
+        // A signal is the normal end of a server.
+        "stopped".to_owned()
     });
     errors::report_panics_at_once();
     let served = listening.run(&stop);

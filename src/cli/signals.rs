@@ -23,10 +23,11 @@ use polybook::{
 static ENDING: AtomicBool = AtomicBool::new(false);
 
 /// The function to call when a signal ends the program, or `None`. The server sets a function that waits for requests
-/// that are still being processed.
+/// that are still being processed, and a download sets one that keeps the games.
 static FAREWELL: Mutex<Option<Farewell>> = Mutex::new(None);
 
-type Farewell = Box<dyn FnOnce() + Send>;
+/// Returns the message that is printed when the program has ended.
+type Farewell = Box<dyn FnOnce() -> String + Send>;
 
 /// Starts a thread that ends the program on SIGINT or SIGTERM. The thread also ends the program on SIGHUP, unless the
 /// process ignores this signal. To end the program, it ends running engines, removes unfinished files, and exits with
@@ -79,14 +80,10 @@ fn hangup_is_ignored() -> bool {
 /// Ends running engines, removes unfinished files, and exits with the exit status `status`.
 fn end(status: i32) -> ! {
     ENDING.store(true, Ordering::SeqCst);
-    // A signal is the normal end of a server.
-    let how = if farewell().is_some() {
-        "stopped"
-    } else {
-        "interrupted"
-    };
     // A panic in one step must not prevent the end, because the command's thread waits for it.
-    for step in [say_farewell, end_engines, discard_all] {
+    let how = panic::catch_unwind(say_farewell);
+    let how = how.unwrap_or_else(|_| "interrupted".to_owned());
+    for step in [end_engines, discard_all] {
         let _ = panic::catch_unwind(step);
     }
     let advice = kept_journal().map_or_else(String::new, |journal| {
@@ -107,11 +104,10 @@ fn end(status: i32) -> ! {
     process::exit(status)
 }
 
-fn say_farewell() {
+/// Calls the function that [`before_end`] set, and returns its message.
+fn say_farewell() -> String {
     let said = farewell().take();
-    if let Some(say) = said {
-        say();
-    }
+    said.map_or_else(|| "interrupted".to_owned(), |say| say())
 }
 
 /// Blocks forever if a signal is ending the program. Otherwise returns immediately.
@@ -126,9 +122,9 @@ pub fn wait_if_ending() {
 }
 
 /// Sets the function `farewell`, which is called when a signal ends the program, before unfinished files are removed.
-/// The function must return within a few seconds.
-#[cfg(any(feature = "serve", test))]
-pub fn before_end(farewell: impl FnOnce() + Send + 'static) {
+/// It returns the message with which the program ends. The function must return within a few seconds.
+#[cfg(any(feature = "download", feature = "serve", test))]
+pub fn before_end(farewell: impl FnOnce() -> String + Send + 'static) {
     *self::farewell() = Some(Box::new(farewell));
 }
 

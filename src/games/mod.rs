@@ -1,5 +1,7 @@
 //! Games in PGN: reading, selecting and writing them, and the names of their openings.
 
+#[cfg(feature = "download")]
+pub mod download;
 pub mod openings;
 pub mod pgn;
 pub mod results;

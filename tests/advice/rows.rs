@@ -1388,6 +1388,26 @@ pub const FOLLOWED_ELSEWHERE: &[(&str, &str, &str)] = &[
         "rows_that_are_not_in_the_order_that_they_tell_are_an_error",
     ),
     (
+        "use lichess:NAME or chesscom:NAME",
+        "tests/download.rs",
+        "mistakes_in_the_command_line_are_explained",
+    ),
+    (
+        "use the name of the account",
+        "tests/download.rs",
+        "mistakes_in_the_command_line_are_explained",
+    ),
+    (
+        "download this account without a condition on that",
+        "tests/download.rs",
+        "mistakes_in_the_command_line_are_explained",
+    ),
+    (
+        "make a new one at https://lichess.org/account/oauth/token",
+        "tests/download.rs",
+        "tokens_are_sent_to_lichess_and_never_printed",
+    ),
+    (
         "choose one source",
         "tests/kinds.rs",
         "a_download_reads_the_games_as_the_index_did",

@@ -1,0 +1,386 @@
+//! Requests to the services, one at a time.
+
+use std::{fmt, io::Read, sync::Arc, time::Duration};
+
+use rustls::crypto::ring;
+use ureq::{
+    Agent, Body,
+    http::{Response, Uri, header},
+    tls::{Certificate, RootCerts, TlsConfig},
+};
+
+use super::{Account, Notice, Service};
+use crate::error::{Error, Result};
+
+/// The value of the header `User-Agent`. Chess.com refuses requests without the address of a contact.
+const USER_AGENT: &str = concat!(
+    "polybook/",
+    env!("CARGO_PKG_VERSION"),
+    " (",
+    env!("CARGO_PKG_REPOSITORY"),
+    ")"
+);
+
+/// The time to wait after a service has answered that it received too many requests. Lichess asks for a full minute.
+const RATE_LIMIT: Duration = Duration::from_secs(60);
+
+/// The time to wait after the first failure. It doubles with each further failure.
+const FIRST_PAUSE: Duration = Duration::from_secs(2);
+
+/// The number of failures in a row after which the download ends.
+const MAX_FAILURES: u32 = 6;
+
+/// The time after which a connection without any data counts as broken.
+const TIMEOUT: Duration = Duration::from_secs(60);
+
+/// The maximum length of an answer in bytes: a few million games with clocks and evaluations.
+const MAX_ANSWER: u64 = 16 << 30;
+
+/// The maximum length in bytes of an answer in JSON, such as the list of months.
+const MAX_DOCUMENT: u64 = 1 << 20;
+
+/// The maximum length in bytes of a game.
+const MAX_GAME: usize = 1 << 20;
+
+const MAX_REDIRECTS: u32 = 5;
+
+/// The medium types of answers.
+pub(super) const PGN: &str = "application/x-chess-pgn";
+pub(super) const JSON: &str = "application/json";
+
+/// A token that identifies a user of Lichess. Its text is never printed.
+#[derive(Clone)]
+pub struct Token(String);
+
+impl Token {
+    /// Reads a token, which consists of letters, digits and underscores. Blanks around it are ignored. Returns `None`
+    /// for any other text.
+    pub fn new(text: &str) -> Option<Token> {
+        let text = text.trim();
+        let is_token = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+        (!text.is_empty() && text.bytes().all(is_token)).then(|| Token(text.to_owned()))
+    }
+}
+
+impl fmt::Debug for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Token")
+    }
+}
+
+/// Why a request failed.
+#[derive(Debug)]
+pub(super) enum Failure {
+    /// The connection or the service failed, so a later request may succeed.
+    Broken(String),
+    /// The service received too many requests.
+    RateLimited,
+    /// Another request would fail, too.
+    Final(Error),
+}
+
+impl From<Error> for Failure {
+    fn from(err: Error) -> Failure {
+        Failure::Final(err)
+    }
+}
+
+/// A client of one service.
+#[derive(Debug)]
+pub(super) struct Client<'a> {
+    agent: Agent,
+    account: &'a Account,
+    /// The scheme, host and port of all requests.
+    server: String,
+    token: Option<&'a Token>,
+    notify: &'a Notice,
+    failures: u32,
+}
+
+impl<'a> Client<'a> {
+    /// Creates a client. `server` is the address of a server on this computer that replaces the service.
+    pub(super) fn new(
+        account: &'a Account,
+        server: Option<&str>,
+        token: Option<&'a Token>,
+        notify: &'a Notice,
+    ) -> Result<Client<'a>> {
+        let failed = |problem: String| Error::failed(account.to_string(), problem);
+        let config = Agent::config_builder()
+            .user_agent(USER_AGENT)
+            .max_redirects(0)
+            .max_redirects_will_error(false)
+            .http_status_as_error(false)
+            .timeout_resolve(Some(TIMEOUT))
+            .timeout_connect(Some(TIMEOUT))
+            .timeout_recv_response(Some(2 * TIMEOUT))
+            .timeout_per_read(Some(TIMEOUT));
+        let config = if server.is_some() {
+            config.proxy(None)
+        } else {
+            let roots = rustls_native_certs::load_native_certs();
+            if roots.certs.is_empty() {
+                let why = roots.errors.first().map(|err| format!(": {err}"));
+                return Err(failed(format!(
+                    "the system has no certificates, by which servers are recognized{}",
+                    why.unwrap_or_default()
+                )));
+            }
+            let roots = roots
+                .certs
+                .iter()
+                .map(|der| Certificate::from_der(der).to_owned());
+            let tls = TlsConfig::builder()
+                .root_certs(RootCerts::from(roots))
+                .unversioned_rustls_crypto_provider(Arc::new(ring::default_provider()))
+                .build();
+            config.https_only(true).tls_config(tls)
+        };
+        let server = match server {
+            Some(server) => server.trim_end_matches('/').to_owned(),
+            None => format!("https://{}", account.service.host()),
+        };
+        Ok(Client {
+            agent: config.build().into(),
+            account,
+            server,
+            token: token.filter(|_| account.service == Service::Lichess),
+            notify,
+            failures: 0,
+        })
+    }
+
+    /// Creates a final error about the account.
+    pub(super) fn refusal(&self, problem: impl Into<String>) -> Error {
+        Error::failed(self.account.to_string(), problem.into())
+    }
+
+    fn host(&self) -> &'static str {
+        self.account.service.host()
+    }
+
+    /// Requests a path, once. Follows redirects to the same server. Returns an answer with the status 200, 304, 404 or
+    /// 410.
+    pub(super) fn get(
+        &self,
+        path: &str,
+        accept: &str,
+        headers: &[(&'static str, &str)],
+    ) -> Result<Response<Body>, Failure> {
+        let mut address = format!("{}{path}", self.server);
+        for _ in 0..=MAX_REDIRECTS {
+            let mut request = self.agent.get(&address).header(header::ACCEPT, accept);
+            for (name, value) in headers {
+                request = request.header(*name, *value);
+            }
+            if let Some(Token(token)) = self.token {
+                request = request.header(header::AUTHORIZATION, format!("Bearer {token}"));
+            }
+            let answer = request.call().map_err(|err| self.not_connected(err))?;
+            let host = self.host();
+            match answer.status().as_u16() {
+                200 | 304 | 404 | 410 => return Ok(answer),
+                301 | 302 | 303 | 307 | 308 => address = self.redirected(&answer)?,
+                401 if self.token.is_some() => {
+                    let problem = format!(
+                        "{host} does not accept the token: make a new one at https://lichess.org/account/oauth/token"
+                    );
+                    return Err(self.refusal(problem).into());
+                }
+                429 => return Err(Failure::RateLimited),
+                status @ 500.. => {
+                    return Err(Failure::Broken(format!(
+                        "{host} answered with the status {status}"
+                    )));
+                }
+                401 | 403 => {
+                    let problem = format!(
+                        "{host} does not show the games of this account, which may be private"
+                    );
+                    return Err(self.refusal(problem).into());
+                }
+                status => {
+                    let problem = format!("{host} answered with the unexpected status {status}");
+                    return Err(self.refusal(problem).into());
+                }
+            }
+        }
+        Err(self
+            .refusal(format!("{} redirects too often", self.host()))
+            .into())
+    }
+
+    /// Returns the address to which an answer redirects.
+    fn redirected(&self, answer: &Response<Body>) -> Result<String, Failure> {
+        let location = answer.headers().get(header::LOCATION);
+        let location = location.and_then(|location| location.to_str().ok());
+        let is_of_server = |address: &&str| {
+            let rest = address.strip_prefix(&self.server);
+            rest.is_some_and(|rest| rest.starts_with('/'))
+        };
+        match location {
+            Some(path) if path.starts_with('/') && !path.starts_with("//") => {
+                Ok(format!("{}{path}", self.server))
+            }
+            Some(address) if is_of_server(&address) => Ok(address.to_owned()),
+            _ => {
+                let other = location.and_then(|location| location.parse::<Uri>().ok());
+                let other = other.and_then(|uri| uri.host().map(str::to_owned));
+                let to = other.map_or_else(String::new, |other| format!(" to {other}"));
+                let problem = format!(
+                    "{} redirects{to}, which polybook does not follow: a proxy or a login page of the network may answer instead of the service",
+                    self.host()
+                );
+                Err(self.refusal(problem).into())
+            }
+        }
+    }
+
+    fn not_connected(&self, err: ureq::Error) -> Failure {
+        let host = self.host();
+        match err {
+            ureq::Error::HostNotFound => Failure::Broken(format!("{host} was not found")),
+            ureq::Error::Rustls(err) => self
+                .refusal(format!("cannot connect to {host} securely: {err}"))
+                .into(),
+            err => Failure::Broken(format!(
+                "cannot connect to {host}: {}",
+                reason(&err.into_io())
+            )),
+        }
+    }
+
+    /// Requests a JSON document, until the request succeeds or fails finally.
+    pub(super) fn document(&mut self, path: &str) -> Result<(u16, serde_json::Value)> {
+        loop {
+            match self.try_document(path) {
+                Ok(document) => {
+                    self.failures = 0;
+                    return Ok(document);
+                }
+                Err(failure) => self.wait(failure)?,
+            }
+        }
+    }
+
+    fn try_document(&self, path: &str) -> Result<(u16, serde_json::Value), Failure> {
+        let mut answer = self.get(path, JSON, &[])?;
+        let status = answer.status().as_u16();
+        if status != 200 {
+            return Ok((status, serde_json::Value::Null));
+        }
+        let text = answer
+            .body_mut()
+            .with_config()
+            .limit(MAX_DOCUMENT)
+            .read_to_vec();
+        let text = text.map_err(|err| self.interrupted(&err.into_io()))?;
+        let document = serde_json::from_slice(&text);
+        let document = document.map_err(|_| self.refusal(self.not_of_service()))?;
+        Ok((status, document))
+    }
+
+    fn not_of_service(&self) -> String {
+        format!(
+            "{} answered with a web page or another text instead of games: a proxy or a login page of the network may \
+             answer instead of the service",
+            self.host()
+        )
+    }
+
+    fn interrupted(&self, err: &std::io::Error) -> Failure {
+        Failure::Broken(format!(
+            "the connection to {} broke: {}",
+            self.host(),
+            reason(err)
+        ))
+    }
+
+    /// Reads the games of an answer in PGN, and passes each complete one to `receive`.
+    pub(super) fn games(
+        &self,
+        answer: Response<Body>,
+        receive: &mut dyn FnMut(&[u8]) -> Result<()>,
+    ) -> Result<(), Failure> {
+        const NEXT: &[u8] = b"\n[Event ";
+        let mut body = answer
+            .into_body()
+            .into_with_config()
+            .limit(u64::MAX)
+            .reader();
+        let (mut held, mut searched, mut total) = (Vec::new(), 0, 0);
+        let mut part = vec![0; 1 << 14];
+        loop {
+            let read = match body.read(&mut part) {
+                Ok(0) => break,
+                Ok(read) => read,
+                Err(err) => return Err(self.interrupted(&err)),
+            };
+            total += read as u64;
+            held.extend_from_slice(&part[..read]);
+            let text = held.trim_ascii_start();
+            if !text.is_empty() && !b"[Event ".starts_with(&text[..text.len().min(7)]) {
+                return Err(self.refusal(self.not_of_service()).into());
+            }
+            let mut start = 0;
+            while let Some(end) = memchr::memmem::find(&held[searched..], NEXT) {
+                let end = searched + end + 1;
+                if !held[start..end].trim_ascii().is_empty() {
+                    receive(&held[start..end])?;
+                }
+                (start, searched) = (end, end);
+            }
+            searched = searched.max(held.len().saturating_sub(NEXT.len()));
+            held.drain(..start);
+            searched -= start;
+            if held.len() > MAX_GAME || total > MAX_ANSWER {
+                let problem = format!("the answer of {} is too long", self.host());
+                return Err(self.refusal(problem).into());
+            }
+        }
+        let text = held.trim_ascii();
+        if text.is_empty() {
+            return Ok(());
+        }
+        let is_end = [&b"1-0"[..], b"0-1", b"1/2-1/2", b"*"];
+        if !is_end.iter().any(|end| text.ends_with(end)) {
+            return Err(Failure::Broken(format!(
+                "the connection to {} broke within a game",
+                self.host()
+            )));
+        }
+        Ok(receive(text)?)
+    }
+
+    /// Notes that the service delivered games, so that earlier failures no longer count.
+    pub(super) fn has_succeeded(&mut self) {
+        self.failures = 0;
+    }
+
+    /// Waits before the next request.
+    ///
+    /// # Errors
+    ///
+    /// Returns the failure as an error if it is final, or after too many failures in a row.
+    pub(super) fn wait(&mut self, failure: Failure) -> Result<()> {
+        self.failures += 1;
+        let (problem, pause) = match failure {
+            Failure::Final(err) => return Err(err),
+            Failure::Broken(problem) => (problem, FIRST_PAUSE * 2u32.pow(self.failures - 1)),
+            Failure::RateLimited => (
+                format!("{} received too many requests", self.host()),
+                RATE_LIMIT,
+            ),
+        };
+        if self.failures >= MAX_FAILURES {
+            return Err(self.refusal(format!("{problem}, {} times in a row", self.failures)));
+        }
+        (self.notify.0)(&problem, pause);
+        Ok(())
+    }
+}
+
+/// Returns the message of an I/O error without numbers of the operating system.
+fn reason(err: &std::io::Error) -> String {
+    crate::error::reason(err)
+}

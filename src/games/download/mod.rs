@@ -1,0 +1,347 @@
+//! Downloads the games of players from Lichess and Chess.com, and adds them to a PGN file.
+//!
+//! A [`Download`] sends one request at a time, and only over HTTPS. Games that the file already contains, by their
+//! addresses, are left out. The file is replaced as a whole when the download ends. If a part fails, the games before the
+//! failure are kept, and the next download continues after them.
+
+mod client;
+mod collection;
+mod months;
+mod services;
+
+use std::{
+    fmt,
+    path::{Path, PathBuf},
+    str::FromStr,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+pub use self::client::Token;
+use self::{
+    client::Client,
+    collection::{Added, Collection},
+};
+use crate::{
+    error::{Error, Result},
+    games::{
+        pgn::Tags,
+        selection::{RatedStatus, Selection},
+    },
+    progress::Meter,
+};
+
+/// A service from which games can be downloaded.
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Service {
+    /// lichess.org
+    Lichess,
+    /// Chess.com
+    ChessCom,
+}
+
+impl Service {
+    /// Returns the host to which requests are sent.
+    pub fn host(self) -> &'static str {
+        match self {
+            Service::Lichess => "lichess.org",
+            Service::ChessCom => "api.chess.com",
+        }
+    }
+
+    /// Returns the host in the addresses of games.
+    fn site(self) -> &'static str {
+        match self {
+            Service::Lichess => "lichess.org/",
+            Service::ChessCom => "chess.com/",
+        }
+    }
+
+    fn prefix(self) -> &'static str {
+        match self {
+            Service::Lichess => "lichess",
+            Service::ChessCom => "chesscom",
+        }
+    }
+}
+
+/// The account of a player at a service. Its text is `lichess:NAME` or `chesscom:NAME`.
+///
+/// ```
+/// use polybook::download::{Account, Service};
+/// let account: Account = "lichess:thibault".parse()?;
+/// assert_eq!(account.service, Service::Lichess);
+/// assert!("thibault".parse::<Account>().is_err());
+/// # Ok::<(), String>(())
+/// ```
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Account {
+    /// The service.
+    pub service: Service,
+    /// The name of the player: letters, digits, hyphens and underscores.
+    name: String,
+}
+
+impl Account {
+    /// Returns the name of the player.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Returns `true` if the account played the game with these tags.
+    fn played(&self, tags: &Tags<'_>) -> bool {
+        let is_name = |tag: &[u8]| {
+            let name = tags.get(tag);
+            name.is_some_and(|name| name.eq_ignore_ascii_case(self.name.as_bytes()))
+        };
+        let is_of_service = |tag: &[u8]| {
+            let site = tags.get(tag).map(String::from_utf8_lossy);
+            site.is_some_and(|site| site.contains(self.service.site()))
+        };
+        (is_name(b"White") || is_name(b"Black"))
+            && (is_of_service(b"Link") || is_of_service(b"Site"))
+    }
+}
+
+impl fmt::Display for Account {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.service.prefix(), self.name)
+    }
+}
+
+/// The error is a text that says how to name an account.
+impl FromStr for Account {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Account, String> {
+        const MAX_NAME: usize = 50;
+        let (service, name) = text.trim().split_once(':').unwrap_or(("", text));
+        let service = match &*service.to_ascii_lowercase() {
+            "lichess" | "lichess.org" => Service::Lichess,
+            "chesscom" | "chess.com" => Service::ChessCom,
+            _ => return Err("use lichess:NAME or chesscom:NAME".to_owned()),
+        };
+        let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
+        if name.is_empty() || name.len() > MAX_NAME || !name.bytes().all(is_letter) {
+            return Err("use the name of the account: letters, digits, - and _".to_owned());
+        }
+        Ok(Account {
+            service,
+            name: name.to_owned(),
+        })
+    }
+}
+
+/// A function that is called before each wait with the reason and the time to wait. It returns when the time has passed.
+#[derive(Clone)]
+pub struct Notice(pub Arc<dyn Fn(&str, Duration) + Send + Sync>);
+
+impl fmt::Debug for Notice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Notice")
+    }
+}
+
+/// The games to download.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct Options {
+    /// The conditions on the games. The services can evaluate dates, speeds and whether games are rated.
+    pub selection: Selection,
+    /// The number of games of each account: only the newest ones are downloaded. `None` for all games.
+    pub max: Option<u64>,
+    /// Whether Lichess adds the evaluations of its analyses.
+    pub evals: bool,
+    /// Whether Lichess adds the clock after each move. The games of Chess.com always contain it.
+    pub clocks: bool,
+}
+
+/// The outcome of a download.
+#[derive(Debug)]
+pub struct Downloaded {
+    /// The number of games that were added to the file.
+    pub new: u64,
+    /// The number of games in the file.
+    pub games: u64,
+    /// Why the download ended early, or `None` if it is complete.
+    pub failure: Option<Error>,
+}
+
+/// A download of games to a file.
+#[derive(Debug)]
+pub struct Download {
+    accounts: Vec<Account>,
+    out: PathBuf,
+    options: Options,
+    token: Option<Token>,
+    server: Option<String>,
+    notify: Notice,
+    meter: Arc<Meter>,
+    collected: Collected,
+}
+
+/// The games of a running download. Another thread can keep them while the download waits for the service.
+#[derive(Clone, Default, Debug)]
+pub struct Collected(Arc<Mutex<Option<Collection>>>);
+
+impl Collected {
+    /// Adds the games that are complete to the file, and ends the download. Returns the number of added games, or `None`
+    /// if the download has not begun, or has already written the file.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the file cannot be written.
+    pub fn keep(&self) -> Result<Option<u64>> {
+        self.take()
+            .map(|collection| Ok(collection.commit()?.0))
+            .transpose()
+    }
+
+    fn take(&self) -> Option<Collection> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// Calls `work` with the games. Returns [`Error::Interrupted`] if they have been kept.
+    fn with<T>(&self, work: impl FnOnce(&mut Collection) -> Result<T>) -> Result<T> {
+        let mut collection = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        collection.as_mut().map_or(Err(Error::Interrupted), work)
+    }
+}
+
+impl Download {
+    /// Creates a download of the games of some accounts to the file `out`. `notify` is called before each wait.
+    pub fn new(
+        accounts: Vec<Account>,
+        out: impl AsRef<Path>,
+        options: Options,
+        notify: Notice,
+    ) -> Download {
+        Download {
+            accounts,
+            out: out.as_ref().to_owned(),
+            options,
+            token: None,
+            server: None,
+            notify,
+            meter: Arc::default(),
+            collected: Collected::default(),
+        }
+    }
+
+    /// Sets the token with which Lichess answers faster.
+    pub fn token(mut self, token: Option<Token>) -> Download {
+        self.token = token;
+        self
+    }
+
+    /// Replaces the services by a server on this computer, for tests. `server` is its address, such as
+    /// `http://127.0.0.1:8080`.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the address is not one of this computer.
+    pub fn server(mut self, server: Option<String>) -> Result<Download> {
+        let is_local = |server: &String| {
+            let uri = server.parse::<ureq::http::Uri>().ok();
+            let host = uri.as_ref().and_then(|uri| uri.host()).unwrap_or_default();
+            let host = host.trim_matches(['[', ']']);
+            let address = host.parse::<std::net::IpAddr>();
+            let is_address = address.is_ok_and(|address| address.is_loopback());
+            server.starts_with("http://") && (is_address || host == "localhost")
+        };
+        if let Some(server) = server.as_ref().filter(|server| !is_local(server)) {
+            let problem = "only a server on this computer can replace the services";
+            return Err(Error::failed(server, problem));
+        }
+        self.server = server;
+        Ok(self)
+    }
+
+    /// Returns the number of games that were received, and their total number if it is known.
+    pub fn meter(&self) -> Arc<Meter> {
+        Arc::clone(&self.meter)
+    }
+
+    /// Returns the games of the download, for a thread that handles interruptions.
+    pub fn collected(&self) -> Collected {
+        self.collected.clone()
+    }
+
+    /// Downloads the games and adds them to the file. If the download fails after some games, adds these games to the
+    /// file, and returns the reason in [`Downloaded::failure`].
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the file cannot be read or written, or if a service cannot evaluate a condition. Returns
+    /// [`Error::Interrupted`] if [`Collected::keep`] was called.
+    pub fn run(&self) -> Result<Downloaded> {
+        self.check()?;
+        let collection = Collection::open(&self.out, &self.accounts)?;
+        *self
+            .collected
+            .0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = Some(collection);
+        let mut failure = None;
+        for (number, account) in self.accounts.iter().enumerate() {
+            let server = self.server.as_deref();
+            let downloaded = Client::new(account, server, self.token.as_ref(), &self.notify)
+                .and_then(|client| self.download(number, account, client));
+            match downloaded {
+                Err(Error::Interrupted) => return Err(Error::Interrupted),
+                // The other accounts are independent of this one.
+                Err(err) => failure = failure.or(Some(err)),
+                Ok(()) => {}
+            }
+        }
+        let collection = self.collected.take().ok_or(Error::Interrupted)?;
+        let (new, games) = collection.commit()?;
+        Ok(Downloaded {
+            new,
+            games,
+            failure,
+        })
+    }
+
+    /// Checks that all services can evaluate the conditions.
+    fn check(&self) -> Result<()> {
+        let rated = self.options.selection.rated.as_ref();
+        let is_unknown = rated.is_some_and(|wanted| !wanted.contains(&RatedStatus::Unknown));
+        let mut accounts = self.accounts.iter();
+        match accounts.find(|account| account.service == Service::ChessCom) {
+            Some(account) if is_unknown => {
+                let problem = "the games of Chess.com do not say whether they are rated: download this account without \
+                               a condition on that";
+                Err(Error::file(account.to_string(), problem))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn download(&self, number: usize, account: &Account, client: Client<'_>) -> Result<()> {
+        match account.service {
+            Service::Lichess => self.from_lichess(number, account, client)?,
+            Service::ChessCom => self.from_chess_com(number, account, client)?,
+        }
+        if let Some(max) = self.options.max {
+            self.collected.with(|games| {
+                games.keep_newest(number, usize::try_from(max).unwrap_or(usize::MAX));
+                Ok(())
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Adds a received game of the account with this number.
+    fn add(&self, number: usize, text: &[u8]) -> Result<Added> {
+        let is_lichess = self.accounts[number].service == Service::Lichess;
+        let newest_first = is_lichess && self.options.max.is_some();
+        let selection = &self.options.selection;
+        let added = self
+            .collected
+            .with(|games| games.add(number, text, newest_first, |tags| selection.admits(tags)))?;
+        if added.is_new {
+            self.meter.advance(1);
+        }
+        Ok(added)
+    }
+}

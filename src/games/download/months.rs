@@ -1,0 +1,75 @@
+//! The months of Chess.com whose games a file contains completely.
+//!
+//! Chess.com marks each month with an `ETag` or a `Last-Modified` date. If a later request repeats these marks, and the
+//! month has not changed, the answer is short. The marks are kept in a JSON file next to the PGN file.
+
+use std::{collections::BTreeMap, fs, io, path::Path};
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    error::{At, Error, Result},
+    storage::output::{AtomicFile, BufferedFile, Finished},
+};
+
+/// The marks of complete months, for each account and its options.
+#[derive(Clone, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
+pub(super) struct Months {
+    #[serde(rename = "polybookDownload")]
+    accounts: BTreeMap<String, BTreeMap<String, Marks>>,
+    #[serde(skip)]
+    is_changed: bool,
+}
+
+/// What Chess.com says about the state of a month.
+#[derive(Clone, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
+#[serde(default)]
+pub(super) struct Marks {
+    pub etag: Option<String>,
+    pub last_modified: Option<String>,
+}
+
+impl Months {
+    /// Reads the marks of the file at `path`. Returns no marks if the file does not exist.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the file cannot be read, or was not written by [`write`](Months::write).
+    pub(super) fn read(path: &Path) -> Result<Months> {
+        match fs::read(path) {
+            Ok(text) => serde_json::from_slice(&text).map_err(|_| {
+                let problem = "polybook keeps the complete months of Chess.com in a file of this name, but this file \
+                               has other contents: move it away";
+                Error::file(path, problem)
+            }),
+            Err(err) if err.kind() == io::ErrorKind::NotFound => Ok(Months::default()),
+            Err(err) => Err(err).at(path, "read"),
+        }
+    }
+
+    /// Returns the marks of a month. `account` names the account and its options.
+    pub(super) fn get(&self, account: &str, month: &str) -> Option<&Marks> {
+        self.accounts.get(account)?.get(month)
+    }
+
+    pub(super) fn set(&mut self, account: &str, month: String, marks: Marks) {
+        let months = self.accounts.entry(account.to_owned()).or_default();
+        self.is_changed |= months.insert(month, marks.clone()) != Some(marks);
+    }
+
+    /// Writes the marks to the file at `path`, unless they are unchanged.
+    pub(super) fn write(&self, path: &Path) -> Result<Option<Finished>> {
+        if !self.is_changed {
+            return Ok(None);
+        }
+        let file = AtomicFile::create_over(path, |old| Months::read(old).map(drop))?;
+        let mut file = BufferedFile::new(file);
+        file.put(
+            &serde_json::to_vec_pretty(self)
+                .map_err(io::Error::from)
+                .at(path, "write")?,
+        )?;
+        file.put(b"\n")?;
+        file.finish().map(Some)
+    }
+}
