@@ -107,6 +107,11 @@ impl<'a> FractionalProgress<'a> {
         }
     }
 
+    /// Creates the progress of another operation that is reported to the same meter.
+    pub(crate) fn of_same_meter(&self) -> FractionalProgress<'a> {
+        FractionalProgress::new(self.meter)
+    }
+
     /// Returns [`Error::Interrupted`] if the operation has been cancelled.
     pub(crate) fn check(&self) -> Result<()> {
         self.meter.check()

@@ -739,7 +739,7 @@ mod tests {
             let (book, records) = book(&choices);
             let meter = Meter::default();
             let tree = Tree::new(&book, Variant::Standard.start(), Limits::default(), &meter);
-            for order in [Order::Lines, Order::Positions, Order::Variations { deepest, longest }] {
+            for order in [Order::Lines, Order::Positions, Order::Levels, Order::Variations { deepest, longest }] {
                 let mut met: BTreeMap<(u64, u16), u32> = BTreeMap::new();
                 let mut open = 0;
                 tree.walk(order, &mut |event| {
@@ -781,16 +781,14 @@ mod tests {
                 .copied()
                 .filter(|(key, _)| plies.get(key).is_some_and(|ply| *ply < max_ply))
                 .collect();
-            for order in [Order::Lines, Order::Positions, Order::Variations { deepest, longest }] {
+            for order in [Order::Lines, Order::Positions, Order::Levels, Order::Variations { deepest, longest }] {
                 let mut met = BTreeSet::new();
                 tree.walk(order, &mut |event| {
                     if let TreeEvent::Move(branch) = event {
                         let key = branch.pos.key();
                         assert_eq!(plies[&key], branch.ply);
                         assert!(met.insert((key, BookMove::from(branch.mv.mv).0)));
-                        let mut after = branch.pos.clone();
-                        after.play(branch.mv.mv);
-                        let elsewhere = plies.get(&after.key()).is_some_and(|ply| *ply < branch.ply + 1);
+                        let elsewhere = plies.get(&branch.after.key()).is_some_and(|ply| *ply < branch.ply + 1);
                         assert!(branch.is_transposition || !elsewhere);
                     }
                     Ok(())
@@ -807,7 +805,7 @@ mod tests {
             let meter = Meter::default();
             let limits = Limits { moves: Some(most), ..Limits::default() };
             let tree = Tree::new(&book, Variant::Standard.start(), limits, &meter);
-            for order in [Order::Lines, Order::Positions, Order::Variations { deepest: 9, longest: 7 }] {
+            for order in [Order::Lines, Order::Positions, Order::Levels, Order::Variations { deepest: 9, longest: 7 }] {
                 let mut met = 0;
                 tree.walk(order, &mut |event| {
                     met += u64::from(matches!(event, TreeEvent::Move(_)));

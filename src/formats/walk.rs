@@ -7,8 +7,8 @@
 //!
 //! A tree keeps a stack of tasks instead of recursing, because lines may have thousands of half-moves.
 //!
-//! If the length of lines is limited, a breadth-first walk comes first. For each position, it chooses the one
-//! move after which the tree continues the position.
+//! If the length of lines is limited, a walk [level by level](Order::Levels) comes first. For each position, it chooses
+//! the one move after which the tree continues the position.
 
 use std::{cell::Cell, rc::Rc};
 
@@ -567,6 +567,10 @@ pub enum Order {
     },
     /// All moves of a position, and then everything after each of them.
     Positions,
+    /// Breadth first: all moves of the positions at one depth, before those of the positions after them. The walk
+    /// reaches each position by a shortest line. Positions that wait for the next level are spilled to temporary
+    /// files.
+    Levels,
 }
 
 /// A move that a walk through a tree visits, together with the position before the move.
@@ -578,6 +582,8 @@ pub struct Branch<'a> {
     pub ply: usize,
     /// The move.
     pub mv: &'a TreeMove,
+    /// The position after the move.
+    pub after: &'a Keyed<VariantPosition>,
     /// The total weight of the moves of its position.
     pub(crate) sum: u64,
     /// The share of the move in the total weight of the moves of its position, in percent.
@@ -592,7 +598,7 @@ pub struct Branch<'a> {
 pub enum TreeEvent<'a> {
     /// A game begins. Contains the moves from the start of the tree up to the first new move of the game.
     Game(&'a [Move]),
-    /// The moves of a position follow. This event occurs only with [`Order::Positions`].
+    /// The moves of a position follow. This event occurs only with [`Order::Positions`] and [`Order::Levels`].
     Position {
         /// The position.
         pos: &'a Keyed<VariantPosition>,
@@ -654,42 +660,34 @@ impl<'a, S: MoveSource> Tree<'a, S> {
     ///
     /// Returns an error if the source or `f` fails, or if a temporary file cannot be written.
     pub fn walk(&self, order: Order, f: &mut dyn FnMut(TreeEvent<'_>) -> Result<()>) -> Result<()> {
-        let Tree {
-            source,
-            start,
-            limits,
-            meter,
-            ..
-        } = self;
-        let done = FractionalProgress::new(meter);
-        let expansion = Expansion::new(source, start, limits, meter)?;
-        let start = Rc::new(TreeNode {
-            pos: Keyed::new(start.clone()),
-            ply: 0,
-            nesting: 0,
-            portion: 1.0,
-            before: None,
-        });
-        let mut walk = TreeWalk {
-            source,
-            limits,
-            order,
-            expansion,
-            left: limits.moves.unwrap_or(u64::MAX),
-            tasks: Vec::new(),
-            in_game: 0,
-            deferred: vec![Task::Expand(start)],
-            done,
-            f,
-        };
-        // A game may defer further games. Taking the last one first keeps the list of waiting games short.
-        while let Some(next) = walk.deferred.pop() {
-            task::fault("tree");
-            walk.game(next)?;
-        }
-        walk.done.finish();
-        source.refuse_changed()
+        let mut done = FractionalProgress::new(self.meter);
+        let starts = std::slice::from_ref(&self.start);
+        walk(&self.source, starts, &self.limits, order, &mut done, f)
     }
+}
+
+/// Walks from the positions `starts` through the moves of `source` that `limits` allows, and calls `f` with each event.
+/// The walk visits the moves of each position only once. `progress` advances while the walk runs.
+///
+/// # Errors
+///
+/// Returns an error if the source or `f` fails, or if a temporary file cannot be written.
+pub(crate) fn walk(
+    source: &impl MoveSource,
+    starts: &[VariantPosition],
+    limits: &Limits,
+    order: Order,
+    progress: &mut FractionalProgress<'_>,
+    f: &mut dyn FnMut(TreeEvent<'_>) -> Result<()>,
+) -> Result<()> {
+    let expansion = match order {
+        Order::Levels => Expansion::first(usize::MAX, limits.memory.share(4)),
+        _ if limits.max_ply.is_none() => Expansion::first(limits.plies(), limits.memory.share(2)),
+        _ => Expansion::shortest(source, starts, limits, &mut progress.of_same_meter())?,
+    };
+    let mut walk = TreeWalk::new(source, limits, order, expansion, progress, f);
+    walk.run_from(starts)?;
+    source.refuse_changed()
 }
 
 /// A position on the current path of a walk through a tree of moves, linked to the previous position on the path.
@@ -729,7 +727,7 @@ enum Task {
     Close,
 }
 
-struct TreeWalk<'a, S> {
+struct TreeWalk<'a, 'm, S> {
     source: &'a S,
     limits: &'a Limits,
     order: Order,
@@ -741,11 +739,95 @@ struct TreeWalk<'a, S> {
     in_game: u64,
     /// Tasks that become separate games.
     deferred: Vec<Task>,
-    done: FractionalProgress<'a>,
+    /// The positions of the next level of a walk in [`Order::Levels`].
+    level: ByteRun,
+    done: &'a mut FractionalProgress<'m>,
     f: &'a mut dyn FnMut(TreeEvent<'_>) -> Result<()>,
 }
 
-impl<S: MoveSource> TreeWalk<'_, S> {
+impl<'a, 'm, S: MoveSource> TreeWalk<'a, 'm, S> {
+    fn new(
+        source: &'a S,
+        limits: &'a Limits,
+        order: Order,
+        expansion: Expansion,
+        done: &'a mut FractionalProgress<'m>,
+        f: &'a mut dyn FnMut(TreeEvent<'_>) -> Result<()>,
+    ) -> TreeWalk<'a, 'm, S> {
+        TreeWalk {
+            source,
+            limits,
+            order,
+            expansion,
+            left: limits.moves.unwrap_or(u64::MAX),
+            tasks: Vec::new(),
+            in_game: 0,
+            deferred: Vec::new(),
+            level: new_level(limits),
+            done,
+            f,
+        }
+    }
+
+    /// Visits everything that follows the positions `starts`.
+    fn run_from(&mut self, starts: &[VariantPosition]) -> Result<()> {
+        for start in starts {
+            let node = TreeNode {
+                pos: Keyed::new(start.clone()),
+                ply: 0,
+                nesting: 0,
+                portion: 1.0 / starts.len() as f64,
+                before: None,
+            };
+            if !self.expansion.begin(self.source, &node.pos)? {
+                continue;
+            }
+            match self.order {
+                Order::Levels => self.push_to_level(&node)?,
+                _ => self.deferred.push(Task::Expand(Rc::new(node))),
+            }
+        }
+        self.deferred.reverse();
+        // A game may defer further games. Taking the last one first keeps the list of waiting games short.
+        while let Some(next) = self.deferred.pop() {
+            task::fault("tree");
+            self.game(next)?;
+        }
+        for ply in 0.. {
+            if self.level.len() == 0 {
+                break;
+            }
+            let level = std::mem::replace(&mut self.level, new_level(self.limits));
+            let mut texts = level.reader(0);
+            while let Some(text) = texts.read_text()? {
+                self.done.check()?;
+                match read_from_level(&text, &starts[0]) {
+                    (Some(pos), portion) => self.expand(&Rc::new(TreeNode {
+                        pos: Keyed::new(pos),
+                        ply,
+                        nesting: 0,
+                        portion,
+                        before: None,
+                    }))?,
+                    (None, portion) => self.done.add(portion),
+                }
+            }
+        }
+        self.done.finish();
+        Ok(())
+    }
+
+    /// Appends a position to the next level, if the limits allow moves in it.
+    fn push_to_level(&mut self, node: &TreeNode) -> Result<()> {
+        if node.ply >= self.limits.plies() {
+            self.done.add(node.portion);
+            return Ok(());
+        }
+        let mut text = node.portion.to_le_bytes().to_vec();
+        text.extend_from_slice(stored(node.pos.position()).as_bytes());
+        self.level.append_text(&text)
+    }
+
     /// Performs `task` and all tasks that result from it. The moves that these tasks visit are passed to the callback
     /// of the walk as the moves of one game. Tasks that exceed the limits of a game are deferred, and become separate
     /// games.
@@ -819,12 +901,15 @@ impl<S: MoveSource> TreeWalk<'_, S> {
                 let branch = |choice| Task::Branch(Rc::clone(node), choice, nesting);
                 self.tasks.extend(choices.into_iter().rev().map(branch));
             }
-            Order::Positions => {
+            Order::Positions | Order::Levels => {
                 let (pos, ply) = (&node.pos, node.ply);
                 (self.f)(TreeEvent::Position { pos, ply })?;
                 let mut after = Vec::new();
                 for choice in &choices {
                     after.extend(self.visit(node, choice, nesting)?);
+                }
+                if self.order == Order::Levels {
+                    return after.iter().try_for_each(|node| self.push_to_level(node));
                 }
                 self.tasks.extend(after.into_iter().rev().map(Task::Expand));
             }
@@ -893,6 +978,7 @@ impl<S: MoveSource> TreeWalk<'_, S> {
             pos: &node.pos,
             ply: node.ply,
             mv: &choice.mv,
+            after: &pos,
             sum: choice.sum,
             share: choice.share,
             is_transposition: after == AfterMove::Transposition,
@@ -911,77 +997,13 @@ impl<S: MoveSource> TreeWalk<'_, S> {
     }
 }
 
-/// The number of bytes of memory in which a breadth-first walk keeps the positions of one level. Further positions are
+/// The number of bytes of memory in which a walk in [`Order::Levels`] keeps the positions of one level. Further positions are
 /// written to a temporary file.
 const LEVEL_IN_MEMORY: usize = 1 << 16;
 
-/// A move that a breadth-first walk visits, together with the positions before and after the move.
-pub(crate) struct Arrival<'a> {
-    pub before: &'a Keyed<VariantPosition>,
-    pub mv: Move,
-    pub after: &'a Keyed<VariantPosition>,
-    /// Whether this is the first visited move that leads to `after`.
-    pub is_new: bool,
-}
-
-/// Walks breadth first from `starts` through the moves of `source`, and calls `f` with each move. The walk follows only
-/// moves that `limits` allows, in lines of at most `limits.plies() - 1` half-moves. It visits the moves of each
-/// position once, after a shortest line to this position. `progress` advances while the walk runs.
-///
-/// Returns the [fingerprints](position_fingerprint) of all positions that the walk has reached.
-pub(crate) fn walk_breadth_first(
-    source: &impl MoveSource,
-    starts: &[VariantPosition],
-    limits: &Limits,
-    progress: &mut FractionalProgress<'_>,
-    f: &mut dyn FnMut(Arrival<'_>) -> Result<()>,
-) -> Result<SpillingSet> {
-    let mut met = SpillingSet::new(limits.memory.share(4));
-    let level = || ByteRun::new(LEVEL_IN_MEMORY, limits.memory.temp_dir.clone());
-    let mut waiting = level();
-    for start in starts {
-        if met.insert(position_fingerprint(source, &Keyed::new(start.clone())))? {
-            push_waiting(&mut waiting, start, 1.0 / starts.len() as f64)?;
-        }
-    }
-    for ply in 1..limits.plies() {
-        let mut next = level();
-        let mut texts = waiting.reader(0);
-        while let Some(text) = texts.read_text()? {
-            let (pos, portion) = read_waiting(&text, &starts[0]);
-            let Some(before) = pos.map(Keyed::new) else {
-                progress.add(portion);
-                continue;
-            };
-            let choices = limits.choices(source, &before, portion)?;
-            if choices.is_empty() {
-                progress.add(portion);
-            }
-            for choice in choices {
-                let mv = choice.mv.mv;
-                let mut after = before.clone();
-                after.play(mv);
-                let is_new = met.insert(position_fingerprint(source, &after))?;
-                f(Arrival {
-                    before: &before,
-                    mv,
-                    after: &after,
-                    is_new,
-                })?;
-                if is_new && ply + 1 < limits.plies() {
-                    push_waiting(&mut next, after.position(), choice.portion)?;
-                } else {
-                    progress.add(choice.portion);
-                }
-            }
-        }
-        waiting = next;
-        if waiting.len() == 0 {
-            break;
-        }
-    }
-    progress.finish();
-    Ok(met)
+/// Creates an empty level of a walk in [`Order::Levels`].
+fn new_level(limits: &Limits) -> ByteRun {
+    ByteRun::new(LEVEL_IN_MEMORY, limits.memory.temp_dir.clone())
 }
 
 /// The decision of a walk after it has visited a move: whether it continues from the new position, marks the move as a
@@ -1001,8 +1023,8 @@ enum AfterMove {
 enum Expansion {
     /// The walk continues after the first of these moves that it visits.
     First { met: SpillingSet, plies: usize },
-    /// The walk continues after a move at the end of a shortest line: the first of these moves that
-    /// [`walk_breadth_first`] visits.
+    /// The walk continues after a move at the end of a shortest line: the first of these moves that a walk in
+    /// [`Order::Levels`] visits.
     Shortest {
         /// The fingerprints of all positions within the limit.
         met: SpillingSet,
@@ -1012,28 +1034,50 @@ enum Expansion {
 }
 
 impl Expansion {
-    fn new(
+    /// Creates the rule of a walk that continues each position where it first reaches it, in lines of at most `plies`
+    /// half-moves. `memory` is the memory budget.
+    fn first(plies: usize, memory: Memory) -> Expansion {
+        let met = SpillingSet::new(memory);
+        Expansion::First { met, plies }
+    }
+
+    /// Finds a shortest line to each position that the moves of `source` reach from `starts` within `limits`. Returns
+    /// the rule that a walk continues each position at the end of this line.
+    fn shortest(
         source: &impl MoveSource,
-        start: &VariantPosition,
+        starts: &[VariantPosition],
         limits: &Limits,
-        meter: &Meter,
+        progress: &mut FractionalProgress<'_>,
     ) -> Result<Expansion> {
-        if limits.max_ply.is_none() {
-            let mut met = SpillingSet::new(limits.memory.share(2));
-            met.insert(position_fingerprint(source, &Keyed::new(start.clone())))?;
-            let plies = limits.plies();
-            return Ok(Expansion::First { met, plies });
-        }
         let mut moves = SpillingSet::new(limits.memory.share(4));
-        let mut done = FractionalProgress::new(meter);
-        let starts = std::slice::from_ref(start);
-        let met = walk_breadth_first(source, starts, limits, &mut done, &mut |arrival| {
-            if arrival.is_new {
-                moves.insert(move_fingerprint(source, arrival.before, arrival.mv))?;
+        // The last half-move of a line leads to a position that the tree does not continue.
+        let limits = Limits {
+            max_ply: Some(limits.plies().saturating_sub(1)),
+            moves: None,
+            ..limits.clone()
+        };
+        let mut note = |event: TreeEvent<'_>| {
+            if let TreeEvent::Move(branch) = event
+                && !branch.is_transposition
+            {
+                moves.insert(move_fingerprint(source, branch.pos, branch.mv.mv))?;
             }
             Ok(())
-        })?;
+        };
+        let expansion = Expansion::first(usize::MAX, limits.memory.share(4));
+        let order = Order::Levels;
+        let mut walk = TreeWalk::new(source, &limits, order, expansion, progress, &mut note);
+        walk.run_from(starts)?;
+        let (Expansion::First { met, .. } | Expansion::Shortest { met, .. }) = walk.expansion;
         Ok(Expansion::Shortest { met, moves })
+    }
+
+    /// Marks the start `pos` of a walk as visited. Returns `false` if the walk already has this start.
+    fn begin(&mut self, source: &impl MoveSource, pos: &Keyed<VariantPosition>) -> Result<bool> {
+        match self {
+            Expansion::First { met, .. } => met.insert(position_fingerprint(source, pos)),
+            Expansion::Shortest { .. } => Ok(true),
+        }
     }
 
     /// Decides how a walk continues after the move `mv`, which leads from the position `before` to the position
@@ -1086,18 +1130,10 @@ fn move_fingerprint(source: &impl MoveSource, pos: &Keyed<VariantPosition>, mv: 
     position_fingerprint(source, pos) | u128::from(BookMove::from(mv).0)
 }
 
-/// Appends the position `pos` as text to `level`, which collects the positions whose moves a breadth-first walk will
-/// visit in the next level. `portion` is the estimated share of the tree that follows the position.
-fn push_waiting(level: &mut ByteRun, pos: &VariantPosition, portion: f64) -> Result<()> {
-    let mut text = portion.to_le_bytes().to_vec();
-    text.extend_from_slice(stored(pos).as_bytes());
-    level.append_text(&text)
-}
-
-/// Parses `text`, which [`push_waiting`] wrote. Returns the position, and the estimated share of the tree that follows
+/// Parses `text`, which [`push_to_level`](TreeWalk::push_to_level) wrote. Returns the position, and the estimated share of the tree that follows
 /// it. The position is `None` if the text is malformed. `start` is any position of the same variant, which tells the
 /// parser the variant.
-fn read_waiting(text: &[u8], start: &VariantPosition) -> (Option<VariantPosition>, f64) {
+fn read_from_level(text: &[u8], start: &VariantPosition) -> (Option<VariantPosition>, f64) {
     let (portion, pos) = text.split_first_chunk().expect("a portion comes first");
     let pos = restored(&String::from_utf8_lossy(pos), start);
     (pos, f64::from_le_bytes(*portion))

@@ -247,9 +247,7 @@ impl<'a> ReachedLines<'a> {
     /// Returns the line that first reached the position after `branch`, in SAN with move numbers, if the move is a
     /// transposition. Returns `None` if the line is unknown. For other moves, adds the position and returns `None`.
     fn add(&mut self, branch: &Branch<'_>) -> Option<String> {
-        let mut after = branch.pos.clone();
-        after.play(branch.mv.mv);
-        let after = self.moves.position_id(&after);
+        let after = self.moves.position_id(branch.after);
         if branch.is_transposition {
             return self.line(after);
         }

@@ -39,9 +39,7 @@ impl Predecessors {
             let tree = Tree::new(lines, start, Limits::default(), meter);
             tree.walk(Order::Positions, &mut |event| {
                 if let TreeEvent::Move(branch) = event {
-                    let mut after = branch.pos.clone();
-                    after.play(branch.mv.mv);
-                    before.push((after.identity(), branch.pos.identity()));
+                    before.push((branch.after.identity(), branch.pos.identity()));
                 }
                 Ok(())
             })?;

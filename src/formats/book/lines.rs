@@ -21,8 +21,7 @@ use crate::{
     chess::position::{BookMove, Keyed, Variant, key, uci},
     error::{At, Result},
     formats::walk::{
-        Branch, Limits, LinesOf, MoveSource, Order, SourceWrapper, Tree, TreeEvent, TreeMove,
-        walk_breadth_first,
+        Branch, Limits, LinesOf, MoveSource, Order, SourceWrapper, Tree, TreeEvent, TreeMove, walk,
     },
     progress::{FractionalProgress, Meter},
     storage::sort::{Memory, SpillingSet},
@@ -83,24 +82,35 @@ fn count_lines(
 ) -> Result<(u64, u64)> {
     let start = Variant::Standard.start();
     let has_start = side == Color::White && moves.has_records(key(&start))?;
-    let (mut arrivals, mut expanded, mut positions) = (0, 0, u64::from(has_start));
-    let mut last = None;
-    let lines = LinesOf(moves, side);
+    let source = LinesOf(moves, side);
+    let (mut moves, mut expanded, mut positions) = (0, 0, u64::from(has_start));
     let limits = Limits {
         memory: memory.clone(),
         ..Limits::default()
     };
-    walk_breadth_first(&lines, &[start], &limits, progress, &mut |arrival| {
-        arrivals += 1;
-        let before = arrival.before.exact_identity();
-        expanded += u64::from(last.replace(before) != Some(before));
-        let is_ours = arrival.after.position().turn() == side;
-        positions += u64::from(arrival.is_new && is_ours);
+    let mut add = |event: TreeEvent<'_>| {
+        match event {
+            TreeEvent::Position { .. } => expanded += 1,
+            TreeEvent::Move(branch) => {
+                moves += 1;
+                let is_ours = branch.after.position().turn() == side;
+                positions += u64::from(!branch.is_transposition && is_ours);
+            }
+            TreeEvent::Game(_) | TreeEvent::Open | TreeEvent::Close => {}
+        }
         Ok(())
-    })?;
-    // Each arrival ends a line, except for the first arrival at each position that has moves. The starting position has
-    // no arrival.
-    let lines = arrivals - expanded + u64::from(expanded > 0);
+    };
+    walk(
+        &source,
+        &[start],
+        &limits,
+        Order::Levels,
+        progress,
+        &mut add,
+    )?;
+    // Each move ends a line, except for the first move to each position that has moves. No move leads to the starting
+    // position.
+    let lines = moves - expanded + u64::from(expanded > 0);
     Ok((lines, positions))
 }
 
@@ -131,13 +141,15 @@ pub(super) fn reached_keys(
         note(&Keyed::new(start.clone()))?;
     }
     let limits = Limits {
-        max_ply: Some(plies.into()),
+        max_ply: Some(usize::from(plies) - 1),
         memory: memory.clone(),
         ..Limits::default()
     };
-    walk_breadth_first(source, starts, &limits, progress, &mut |arrival| {
-        note(arrival.after)
-    })?;
+    let mut add = |event: TreeEvent<'_>| match event {
+        TreeEvent::Move(branch) => note(branch.after),
+        _ => Ok(()),
+    };
+    walk(source, starts, &limits, Order::Levels, progress, &mut add)?;
     Ok(keys)
 }
 
@@ -394,9 +406,7 @@ impl<W: Write> LineWriter<W> {
             text: format!("{number}{san}{share} "),
             is_own,
         });
-        let mut after = branch.pos.clone();
-        after.play(mv);
-        let after = after.exact_identity();
+        let after = branch.after.exact_identity();
         self.is_open = !branch.is_transposition;
         if self.is_open {
             self.seen.insert(after, (self.line, ply + 1));
@@ -472,13 +482,16 @@ pub fn reachable(book: &Book, memory: &Memory, meter: &Meter) -> Result<Reachabl
         let mut positions = u64::from(has_start);
         let source = AnyMovesOf(LinesOf(&moves, side));
         let done = done.get_mut(side);
-        walk_breadth_first(&source, &[start], &limits, done, &mut |arrival| {
-            let pos = arrival.after;
-            if arrival.is_new && pos.position().turn() == side {
-                positions += u64::from(moves.has_records(pos.key())?);
+        let mut add = |event: TreeEvent<'_>| {
+            if let TreeEvent::Move(branch) = event
+                && !branch.is_transposition
+                && branch.after.position().turn() == side
+            {
+                positions += u64::from(moves.has_records(branch.after.key())?);
             }
             Ok(())
-        })?;
+        };
+        walk(&source, &[start], &limits, Order::Levels, done, &mut add)?;
         Ok(positions)
     };
     Ok(Reachable {
