@@ -37,7 +37,8 @@ const COMMON: [(&str, &str); 20] = [
 ];
 
 /// The commands that are not listed by `polybook -h`.
-const RARE: [&str; 12] = [
+const RARE: [&str; 13] = [
+    "convert",
     "key",
     "edit",
     "filter",

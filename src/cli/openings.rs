@@ -22,13 +22,13 @@ The opening of a game is the last named position that its moves reach, by any or
 position, only games that reached the position are listed.
 
 With --player, results and scores are the player's; otherwise they are White's. \"points\" are the player's points minus those
-that the player's average score with the same color would give: -7.8 means 7.8 points less than usual. The range contains the
-true score with a probability of about 80 %. From ten games, \"weaker\" or \"stronger\" marks a range that does not contain the
-average (without --color, the mean of the averages of both colors, by the colors of these games); chance alone marks about one
-such opening in five, so the last line compares the number of marks with that. Games
-without a result do not change scores. With --result, the table has no scores, because they would describe only the selection.
-Points do not consider how strong the opponents are: \"opp\" is their mean rating, and \"perf\" is the performance, to compare
-with that of all games.
+that the ratings of the opponents predict: -7.8 means 7.8 points less than expected. The prediction follows from the player's
+performance with the same color in all other openings; opponents without a rating count by the player's average in these
+games. \"avg\" compares the points with the player's average score instead, however strong the opponents are: for openings
+against strong opponents, it is too low. The range contains the true score with a probability of about 80 %. From ten games,
+\"weaker\" or \"stronger\" marks a range that does not contain the predicted score; chance alone marks about one such opening in
+five, so the last line compares the number of marks with that. Games without a result do not change scores. With --result, the
+table has no scores, because they would describe only the selection.
 
 Examples:
   polybook openings games.pgn --player \"Carlsen, Magnus\" --color black
@@ -44,7 +44,7 @@ pub struct Args {
     families: bool,
 
     /// Choose what the openings are sorted by. With "points", the openings in which the player scored most below the
-    /// player's average come first; with "score" and "performance", those with the highest value (see --min-games);
+    /// expectation come first; with "score" and "performance", those with the highest value (see --min-games);
     /// with "games" and "last", those with the most games and the latest game [default: points with --player and without
     /// --result, else games]
     #[arg(long, value_enum)]
@@ -265,7 +265,7 @@ fn chance_line(rows: &[(&OpeningRow, bool)], min_games: u64) -> Option<String> {
     let marked = openings.iter().filter(|row| likely(row).is_some()).count();
     let judged = openings
         .iter()
-        .filter(|row| row.results.finished() >= LIKELY_GAMES);
+        .filter(|row| row.results.finished() >= LIKELY_GAMES && row.expected_score.is_some());
     let judged = judged.count();
     (judged > 0).then(|| {
         format!(
@@ -346,14 +346,16 @@ fn text(table: &OpeningTable, rows: &[(&OpeningRow, bool)], of_player: bool) -> 
         text += &format!(", {whose} score{of_all} ");
         text += &match table.average_by_color {
             Some([white, black]) => format!(
-                "{} % with White, {} % with Black (each game is compared with that of its color)",
+                "{} % with White, {} % with Black (avg compares each game with that of its color)",
                 one_decimal(white),
                 one_decimal(black)
             ),
             None => format!("{} %", one_decimal(average)),
         };
     }
-    if let Some(performance) = table.performance {
+    if let Some([white, black]) = table.performance_by_color {
+        text += &format!(", performance {white} with White, {black} with Black");
+    } else if let Some(performance) = table.performance {
         text += &format!(", performance {performance}");
     }
     if let Some(rating) = table.opponent_rating {
@@ -375,8 +377,8 @@ fn text(table: &OpeningTable, rows: &[(&OpeningRow, bool)], of_player: bool) -> 
     let width = width.unwrap_or(0);
     let heads = match of_player {
         true => format!(
-            "{:>7}  {:>5}  {:>5}  {:<8}  {:<10}",
-            "points", "opp", "perf", "likely", "last"
+            "{:>7}  {:>6}  {:>5}  {:>5}  {:<8}  {:<10}",
+            "points", "avg", "opp", "perf", "likely", "last"
         ),
         false => format!("{:>6}  {:<10}", "rating", "last"),
     };
@@ -397,12 +399,13 @@ fn text(table: &OpeningTable, rows: &[(&OpeningRow, bool)], of_player: bool) -> 
         let range = row
             .score_range
             .map_or(String::new(), |[low, high]| format!("{low:.0}-{high:.0}%"));
-        let points = row.points.map_or(String::new(), signed);
+        let [points, average] = [row.points, row.points_above_average]
+            .map(|points| points.map_or(String::new(), signed));
         let last = row.last_played.as_deref().unwrap_or_default();
         let number = |number: Option<u64>| number.map_or(String::new(), |n| n.to_string());
         let tail = match of_player {
             true => format!(
-                "{points:>7}  {:>5}  {:>5}  {:<8}  {last}",
+                "{points:>7}  {average:>6}  {:>5}  {:>5}  {:<8}  {last}",
                 number(row.opponent_rating),
                 number(row.performance),
                 likely(row).unwrap_or_default(),

@@ -93,6 +93,49 @@ def check_opponents(shown, finished, case):
     assert shown.get("performance") == performance, (shown, performance)
 
 
+def expected_score(strength, rating):
+    return 1 / (1 + 10 ** ((rating - strength) / 400))
+
+
+def variance(expected, draws):
+    return max(expected * (1 - expected) - min(draws, 2 * expected, 2 - 2 * expected) / 4, 0.02)
+
+
+def expectation(games, others, of_player):
+    """Returns the expected points in games with one color, the variance of the difference, and whether they are compared.
+
+    Games are pairs of the points and of the rating of the opponent, which is 0 if it is unknown.
+    """
+    if not others or not games:
+        return sum(points for points, _ in games), 0, False
+    average = sum(points for points, _ in others) / len(others)
+    draws = sum(points == 0.5 for points, _ in others) / len(others)
+    rated = [(points, rating) for points, rating in others if rating and of_player]
+    strength = None
+    if rated:
+        low, high = min(rating for _, rating in rated) - 800, max(rating for _, rating in rated) + 800
+        for _ in range(100):
+            strength = (low + high) / 2
+            if sum(expected_score(strength, rating) for _, rating in rated) > sum(points for points, _ in rated):
+                high = strength
+            else:
+                low = strength
+    slope = lambda score: math.log(10) / 400 * score * (1 - score)
+    of_others = [expected_score(strength, rating) for _, rating in rated]
+    expected = spread = influence = 0
+    for _, rating in games:
+        by_rating = bool(rating and of_player and rated)
+        score = expected_score(strength, rating) if by_rating else average
+        expected += score
+        spread += variance(score, draws)
+        if by_rating:
+            all_others = sum(variance(other, draws) for other in of_others)
+            influence += slope(score) / sum(map(slope, of_others)) * math.sqrt(all_others)
+        else:
+            influence += math.sqrt(variance(average, draws) / len(others))
+    return expected, spread + influence**2, True
+
+
 def check_row(row, games, case, averages, passing):
     """Compares a row with its games, which are pairs of a game and the player's color."""
     assert row["games"] == len(games), (row, len(games))
@@ -102,14 +145,24 @@ def check_row(row, games, case, averages, passing):
     assert row.get("unfinished", 0) == len(games) - sum(counts), row
     finished = [(played, color) for played, color in games if played.points(color) is not None]
     points = [played.points(color) for played, color in finished]
-    expected = sum(averages[color] for _, color in finished)
+    average = sum(averages[color] for _, color in finished)
+    expected = spread = 0
+    is_compared = False
+    own = {id(played) for played, _ in games}
+    for color in ("white", "black"):
+        def of(played):
+            return [(one.points(side), one.game.elo[side == "white"]) for one, side in played if side == color]
+
+        others = [(one, side) for one, side in passing if id(one) not in own and one.points(side) is not None]
+        more, its_spread, compared = expectation(of(finished), of(others), "player" in case)
+        expected, spread, is_compared = expected + more, spread + its_spread, is_compared or compared
     if finished and "result" not in case:
-        n = len(finished) + 2
-        # Two games at the average are added: parts of wins and losses.
-        wins = 2 * expected / len(finished)
-        mean = (sum(points) + wins) / n
-        variance = (sum(point * point for point in points) + wins) / n - mean * mean
-        half = 1.2816 * math.sqrt(max(variance, 0.02) / n)
+        n = len(finished)
+        mean = sum(points) / n
+        if not is_compared:
+            added = (sum(points) + 1) / (n + 2)
+            spread = n * ((sum(point * point for point in points) + 1) / (n + 2) - added**2)
+        half = 1.2816 * math.sqrt(spread) / n
         ends = [100 * min(max(end, 0), 1) for end in (mean - half, mean + half)]
         assert is_close(row["score"], 100 * sum(points) / len(points)), row
         assert all(map(is_close, row["score_range"], ends)), (row, ends)
@@ -121,7 +174,9 @@ def check_row(row, games, case, averages, passing):
     assert row["last_played"] == text, (row, text)
     if "player" in case:
         assert row["wins"] == points.count(1) and row["losses"] == points.count(0), row
-        lost = None if "result" in case else sum(points) - expected
+        lost = None if "result" in case else sum(points) - average
+        assert is_close(row.get("points_above_average"), lost), (row, lost)
+        lost = sum(points) - expected if "result" not in case and is_compared else None
         assert is_close(row.get("points"), lost), (row, lost)
         check_opponents(row, finished, case)
     else:

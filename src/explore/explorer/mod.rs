@@ -38,6 +38,7 @@
 
 mod answer;
 mod duplicate_groups;
+mod expectation;
 mod facets;
 mod filter;
 mod first_seen;

@@ -7,6 +7,7 @@ use rayon::prelude::*;
 use shakmaty::Color;
 
 use super::{
+    expectation::{Expectation, Scores, expectation},
     filter::{SourceFilter, SourceFilters},
     open_index::{GameSummary, OpenIndex, text_of_number},
     query::Line,
@@ -26,14 +27,6 @@ use crate::{
 /// The 90 % quantile of the standard normal distribution. It gives the limits of an 80 % confidence interval, which
 /// leaves out 10 % of the values on each side.
 const QUANTILE: f64 = 1.2816;
-
-/// The number of imaginary games with the average score that are added to the games of an opening when the confidence
-/// interval of its score is calculated. Without them, the interval of an opening with few games would be too narrow.
-const ADDED_GAMES: f64 = 2.0;
-
-/// The minimum variance of a game's result. Without it, the confidence interval of a score would be a single point if
-/// all results are equal.
-const MIN_VARIANCE: f64 = 0.02;
 
 /// The openings of the games that reached a position, grouped by family.
 ///
@@ -66,6 +59,9 @@ pub struct OpeningTable {
     /// result.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub performance: Option<u64>,
+    /// The player's performances in these games with White and with Black, or `None` if one of them is unknown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub performance_by_color: Option<[u64; 2]>,
     /// The families of openings, sorted by the points that the player lost or, without points, by the number of games,
     /// in descending order.
     pub families: Vec<OpeningRow>,
@@ -88,13 +84,19 @@ pub struct OpeningRow {
     pub score: Option<f64>,
     /// The 80 % confidence interval of the score, in percent. `None` if the score is `None`.
     pub score_range: Option<[f64; 2]>,
-    /// The points that the player won above the average; negative if the player lost points. The average is the
-    /// player's score with the same color in all games that pass the filters. `None` if the filters name no player, or
-    /// if they select games by their result.
+    /// The points that the player won above the expected points; negative if the player lost points. Against rated
+    /// opponents, the points are expected by Elo's curve, from the player's performance with the same color in the other
+    /// games that pass the filters. Against opponents without a rating, they are expected by the player's average in
+    /// these games. `None` if the filters name no player, if they select games by their result, or if there are no other
+    /// games.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub points: Option<f64>,
-    /// The player's expected score in percent, calculated from the player's averages with each color. `None` if the
-    /// score is `None`.
+    /// The points that the player won above the average with the same color in all games that pass the filters, whatever
+    /// the ratings of the opponents. `None` if the filters name no player, or if they select games by their result.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub points_above_average: Option<f64>,
+    /// The expected score in percent, from which `points` are counted. `None` if the score is `None`, or if there are no
+    /// other games.
     #[serde(skip)]
     pub expected_score: Option<f64>,
     /// The mean rating of the player's opponents, or `None` if the filters name no player or no rating is known.
@@ -122,32 +124,50 @@ pub struct OpeningRow {
 }
 
 /// The sums of the results and ratings in the games of one opening.
-#[derive(Copy, Clone, Default)]
+#[derive(Clone, Default)]
 struct OpeningTally {
     results: Results,
     player: PlayerTally,
     /// The numbers of finished games, indexed by the color of the player (`Color as usize`).
     finished: [u64; 2],
+    /// The results of finished games, indexed by the color of the player.
+    scores: [Scores; 2],
     /// The known ratings of both players.
     ratings: RatingSum,
 }
 
 impl OpeningTally {
-    fn add(&mut self, summary: &GameSummary, player: Color) {
+    fn add(&mut self, summary: &GameSummary, player: Color, of_player: bool) {
         self.results.add(summary.result());
         self.player.add(summary, player);
         self.finished[player as usize] += u64::from(summary.has_result());
+        add_score(&mut self.scores, summary, player, of_player);
         for rating in summary.elo {
             self.ratings.add(rating);
         }
     }
 }
 
-impl AddAssign for OpeningTally {
-    fn add_assign(&mut self, other: OpeningTally) {
+/// Adds the result of a finished game. Ratings are left out if the game is not one of a player.
+fn add_score(scores: &mut [Scores; 2], summary: &GameSummary, player: Color, of_player: bool) {
+    if summary.has_result() {
+        let rating = if of_player {
+            summary.elo_of(!player)
+        } else {
+            0
+        };
+        scores[player as usize].add(rating, Wdl::of_game(summary.winner(), player));
+    }
+}
+
+impl AddAssign<&OpeningTally> for OpeningTally {
+    fn add_assign(&mut self, other: &OpeningTally) {
         self.results += other.results;
         self.player += other.player;
         self.ratings += other.ratings;
+        for (sum, more) in self.scores.iter_mut().zip(&other.scores) {
+            *sum += more;
+        }
         for (sum, more) in self.finished.iter_mut().zip(other.finished) {
             *sum += more;
         }
@@ -156,22 +176,24 @@ impl AddAssign for OpeningTally {
 
 /// The totals from which a player's average score with each color is calculated: the score in half points and the
 /// number of finished games. Each total has one value for each color of the player, indexed by `Color as usize`.
-#[derive(Copy, Clone, Default)]
+#[derive(Clone, Default)]
 struct Average {
     /// The number of games of both colors, including unfinished games.
     games: u64,
     half_points: [u64; 2],
     finished: [u64; 2],
     /// The ratings of the opponents, and the results against them.
-    player: PlayerTally,
+    players: [PlayerTally; 2],
+    scores: [Scores; 2],
 }
 
 impl Average {
     /// Adds a game to the totals. `player` is the color that the player has in this game. An unfinished game does not
     /// affect the scores.
-    fn add(&mut self, summary: &GameSummary, player: Color) {
+    fn add(&mut self, summary: &GameSummary, player: Color, of_player: bool) {
         self.games += 1;
-        self.player.add(summary, player);
+        self.players[player as usize].add(summary, player);
+        add_score(&mut self.scores, summary, player, of_player);
         if summary.has_result() {
             self.finished[player as usize] += 1;
             let stats = Wdl::of_game(summary.winner(), player);
@@ -186,13 +208,16 @@ impl Average {
     }
 
     fn joined(mut self, other: Average) -> Average {
-        self.player += other.player;
+        for color in 0..2 {
+            self.players[color] += other.players[color];
+            self.scores[color] += &other.scores[color];
+        }
         let sums = |a: [u64; 2], b: [u64; 2]| [a[0] + b[0], a[1] + b[1]];
         Average {
             games: self.games + other.games,
             half_points: sums(self.half_points, other.half_points),
             finished: sums(self.finished, other.finished),
-            player: self.player,
+            ..self
         }
     }
 
@@ -234,12 +259,12 @@ impl Collector for OpeningTallies {
         for (id, _) in passing.games {
             let opening = source.rows.openings[*id as usize];
             let player = color_of(filter, *id, self.of_player);
-            self.tallies[opening.number()].add(&source.game(*id), player);
+            self.tallies[opening.number()].add(&source.game(*id), player, self.of_player);
         }
     }
 
     fn join(&mut self, other: OpeningTallies) {
-        for (sum, more) in self.tallies.iter_mut().zip(other.tallies) {
+        for (sum, more) in self.tallies.iter_mut().zip(&other.tallies) {
             *sum += more;
         }
     }
@@ -274,13 +299,13 @@ pub(super) fn opening_table(
     let new = || OpeningTallies::new(of_player);
     let tallies = scan(&filters, &[line.subject()], new)?.tallies;
     let mut total = OpeningTally::default();
-    tallies.iter().for_each(|tally| total += *tally);
+    tallies.iter().for_each(|tally| total += tally);
     let rows = OpeningRows {
         asked,
         filters: &filters,
         line,
         tallies: &tallies,
-        average,
+        average: &average,
         of_player,
     };
     let families = rows.families(row_name)?;
@@ -288,7 +313,10 @@ pub(super) fn opening_table(
     let finished: u64 = average.finished.iter().sum();
     let points = average.expected(average.finished);
     let has_scores = !asked.selects_by_result();
-    let player = of_player.then_some(average.player);
+    let mut player = average.players[0];
+    player += average.players[1];
+    let player = of_player.then_some(player);
+    let performances = average.players.map(|player| player.performance(asked));
     Ok(OpeningTable {
         results: total.results,
         unnamed: total.results.games() - named,
@@ -301,6 +329,10 @@ pub(super) fn opening_table(
             .map(<[f64; 2]>::from),
         opponent_rating: player.and_then(|player| player.opponents.rounded_mean()),
         performance: player.and_then(|player| player.performance(asked)),
+        performance_by_color: performances[0]
+            .zip(performances[1])
+            .filter(|_| of_player)
+            .map(<[u64; 2]>::from),
         families,
     })
 }
@@ -311,7 +343,7 @@ pub(super) fn opening_table(
 fn average_of(filters: &SourceFilters<'_>, line: &Line, of_player: bool) -> Average {
     let add = |sum: &mut Average, source: &OpenIndex, filter: &SourceFilter<'_>, id, variant| {
         if line.variant().is_played_like(variant) {
-            sum.add(&source.game(id), color_of(filter, id, of_player));
+            sum.add(&source.game(id), color_of(filter, id, of_player), of_player);
         }
     };
     scan_games(filters, add, Average::joined)
@@ -325,7 +357,7 @@ struct OpeningRows<'a> {
     line: &'a Line,
     /// The games of each opening, indexed by its number.
     tallies: &'a [OpeningTally],
-    average: Average,
+    average: &'a Average,
     of_player: bool,
 }
 
@@ -406,15 +438,15 @@ impl OpeningRows<'_> {
         main: OpeningNumber,
     ) -> Result<OpeningRow> {
         let mut sum = OpeningTally::default();
-        numbers
-            .iter()
-            .for_each(|number| sum += *self.tally(*number));
+        numbers.iter().for_each(|number| sum += self.tally(*number));
         let codes = numbers.iter().filter_map(|number| number.opening());
         let codes = codes.map(|opening| opening.eco);
         let player = &sum.player;
         let finished = player.stats.games();
         let points = player.stats.half_points() as f64 / 2.0;
-        let expected = self.average.expected(sum.finished);
+        let average = self.average.expected(sum.finished);
+        let expected = expectation(&sum.scores, &self.average.scores);
+        let is_compared = expected.games > 0;
         let has_scores = !self.asked.selects_by_result();
         let line: Vec<String> = main.moves().iter().map(ToString::to_string).collect();
         // In three-check, a third check can end the game before the end of a line.
@@ -432,8 +464,12 @@ impl OpeningRows<'_> {
             stats: player.stats,
             score: percent(points, finished).filter(|_| has_scores),
             score_range: score_range(player.stats, expected).filter(|_| has_scores),
-            points: (self.of_player && has_scores).then(|| without_noise(points - expected)),
-            expected_score: percent(expected, finished).filter(|_| has_scores),
+            points: (self.of_player && has_scores && is_compared)
+                .then(|| without_noise(points - expected.points)),
+            points_above_average: (self.of_player && has_scores)
+                .then(|| without_noise(points - average)),
+            expected_score: percent(expected.points, finished)
+                .filter(|_| has_scores && is_compared),
             opponent_rating: player.opponents.rounded_mean().filter(|_| self.of_player),
             performance: player.performance(self.asked).filter(|_| self.of_player),
             rating: sum.ratings.rounded_mean().filter(|_| !self.of_player),
@@ -460,26 +496,25 @@ fn without_noise(difference: f64) -> f64 {
     (1e9 * difference).round() / 1e9 + 0.0
 }
 
-/// Returns the 80 % confidence interval of the player's score with an opening, in percent. `stats` contains the
-/// player's results in the opening's games. `expected` is the number of points that the player is expected to score in these games.
-/// Returns `None` if no game has a result.
-///
-/// The calculation adds [`ADDED_GAMES`] imaginary games with the average score, which keep the interval of an opening
-/// with few games close to the average. The imaginary games are wins and losses, never draws, so that both sides are
-/// treated alike: if wins and losses are exchanged, the interval is mirrored around 50 percent.
-fn score_range(stats: Wdl, expected: f64) -> Option<[f64; 2]> {
-    let finished = stats.games() as f64;
-    if finished == 0.0 {
+/// Returns the 80 % confidence interval of the player's score with an opening, in percent. `stats` contains the player's
+/// results in the opening's games. Its width follows from the deviation of `expected` or, if there are no other games
+/// with which these can be compared, from the results, after a win and a loss are added. Returns `None` if no game has a
+/// result.
+fn score_range(stats: Wdl, expected: Expectation) -> Option<[f64; 2]> {
+    let games = stats.games() as f64;
+    if games == 0.0 {
         return None;
     }
-    let games = finished + ADDED_GAMES;
-    let points = stats.half_points() as f64 / 2.0;
-    let added_wins = ADDED_GAMES * expected / finished;
-    let mean = (points + added_wins) / games;
-    let squares = stats.wins as f64 + stats.draws as f64 / 4.0 + added_wins;
-    let variance = (squares / games - mean * mean).max(MIN_VARIANCE);
-    let half = QUANTILE * (variance / games).sqrt();
-    Some([mean - half, mean + half].map(|end| 100.0 * end.clamp(0.0, 1.0)))
+    let score = stats.half_points() as f64 / 2.0 / games;
+    let deviation = if expected.games > 0 {
+        expected.deviation / games
+    } else {
+        let mean = (score * games + 1.0) / (games + 2.0);
+        let squares = (stats.wins as f64 + stats.draws as f64 / 4.0 + 1.0) / (games + 2.0);
+        ((squares - mean * mean) / games).sqrt()
+    };
+    let half = QUANTILE * deviation;
+    Some([score - half, score + half].map(|end| 100.0 * end.clamp(0.0, 1.0)))
 }
 
 #[cfg(test)]
@@ -496,32 +531,34 @@ mod tests {
         }
     }
 
+    fn expected(points: f64, deviation: f64, games: u64) -> Expectation {
+        Expectation {
+            points,
+            deviation,
+            games,
+        }
+    }
+
     #[test]
     fn ranges_of_scores() {
-        assert_eq!(score_range(stats(0, 0, 0), 0.0), None);
-        // (5 + 2 + 1) / 12 = 2/3 is the mean, and (5 + 1 + 1) / 12 - 4/9 = 5/36 the variance.
-        let half = 100.0 * 1.2816 * (5.0_f64 / 36.0 / 12.0).sqrt();
-        let mean = 200.0 / 3.0;
-        let range = score_range(stats(5, 4, 1), 5.0).unwrap();
+        assert_eq!(score_range(stats(0, 0, 0), expected(0.0, 0.0, 0)), None);
+        let range = score_range(stats(5, 4, 1), expected(5.0, 1.5, 10)).unwrap();
         // The ends are not rounded, because each display rounds them.
-        assert!((range[0] - (mean - half)).abs() < 1e-9);
-        assert!((range[1] - (mean + half)).abs() < 1e-9);
-        // The variance of equal results is not 0, and ranges stay between 0 and 100 percent.
-        let range = score_range(stats(1000, 0, 0), 1000.0).unwrap();
+        assert!((range[0] - (70.0 - 10.0 * 1.2816 * 1.5)).abs() < 1e-9);
+        assert!((range[1] - (70.0 + 10.0 * 1.2816 * 1.5)).abs() < 1e-9);
+        // Ranges stay between 0 and 100 percent, and equal results have one, too.
+        let range = score_range(stats(1000, 0, 0), expected(0.0, 0.0, 0)).unwrap();
         assert!(range[0] < 99.9 && range[1] == 100.0, "{range:?}");
-        // Neither is far from an average of 93 or 7 percent.
-        assert!(score_range(stats(8, 0, 2), 9.3).unwrap()[1] > 93.0);
-        assert!(score_range(stats(2, 0, 8), 0.7).unwrap()[0] < 7.0);
     }
 
     proptest! {
         #[test]
         fn mirrored_results_have_mirrored_ranges(
-            wins in 0..40u64, draws in 0..40u64, losses in 0..40u64, average in 0.0..=1.0,
+            wins in 0..40u64, draws in 0..40u64, losses in 0..40u64, deviation in 0.0..=9.0, compared in 0..2u64,
         ) {
             let games = (wins + draws + losses) as f64;
-            let range = score_range(stats(wins, draws, losses), games * average);
-            let mirrored = score_range(stats(losses, draws, wins), games * (1.0 - average));
+            let of = |stats| score_range(stats, expected(0.0, deviation, compared));
+            let (range, mirrored) = (of(stats(wins, draws, losses)), of(stats(losses, draws, wins)));
             prop_assert_eq!(range.is_some(), games > 0.0);
             if let (Some([low, high]), Some([mirrored_low, mirrored_high])) = (range, mirrored) {
                 prop_assert!((low + mirrored_high - 100.0).abs() < 1e-9, "{low} {mirrored_high}");

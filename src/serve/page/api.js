@@ -134,7 +134,8 @@
  * @property {number} [losses]
  * @property {number | null} score The player's score, or White's.
  * @property {[number, number] | null} scoreRange
- * @property {number} [points] The player's points minus the points that the player's average score would give.
+ * @property {number} [points] The player's points minus the points that the ratings of the opponents predict.
+ * @property {number} [pointsAboveAverage] The player's points minus the points that the player's average score would give.
  * @property {number | null} [performance]
  * @property {number | null} [rating] Without a player, the mean of the known ratings.
  * @property {string | null} [lastPlayed]

@@ -23,7 +23,7 @@ import { counted, dateWords, finished, number, splitName, sum } from "./format.j
 const SIMILAR = 0.25;
 /** The share of openings marked by chance alone, on average: an 80% range misses the true score about that often. */
 const BY_CHANCE = 0.2;
-/** The minimum number of games of a row that is marked as weaker or stronger. A row is marked if its range does not contain the average. */
+/** The minimum number of games of a row that is marked as weaker or stronger. A row is marked if its range does not contain the expected score. */
 const ENOUGH = 10;
 /** The minimum numbers of games of families and of variations with a row of their own. The others are only counted. */
 const [LEAST_FAMILY, LEAST_VARIATION] = [5, 3];
@@ -137,7 +137,7 @@ export class OpeningsTable {
     const isOwn = columns === OWN;
     const order = isOwn ? ["name", "games", "losses", "score"] : ["name", "games"];
     const cells = isOwn
-      ? [...order.map((name) => head(name)), plain("spread", "Range"), head("points", "Points above or below the average score"), head("performance"), head("latest")]
+      ? [...order.map((name) => head(name)), plain("spread", "Range"), head("points", "Points above or below what the ratings of the opponents predict"), head("performance"), head("latest")]
       : [...order.map((name) => head(name)), plain("losses", "W / D / B, %"), head("score"), head("rating"), head("latest")];
     return div({ role: "row", class: "row" }, ...cells);
   }
@@ -151,14 +151,15 @@ export class OpeningsTable {
    * @param {string} [family] The family of a variation. The name in the row does not repeat it.
    */
   #row(opening, filter, average, ofPlayer, fold, family) {
-    const { eco, score, points, scoreRange } = opening;
+    const { eco, score, points, pointsAboveAverage, scoreRange } = opening;
     const games = sum(opening);
     const cell = (/** @type {string} */ kind, /** @type {Child[]} */ ...content) => div({ role: "cell", class: kind }, ...content);
     const codes = eco[0] === eco[1] ? eco[0] : `${eco[0]}–${eco[1]}`;
     const name = family ? splitName(opening.name).variation || "Without a variation" : opening.name;
     const side = sideOf(opening, average);
     const mark = finished(opening) < ENOUGH ? "" : side;
-    const lost = points === undefined ? "" : `, ${number(Number(Math.abs(points).toFixed(1)))} points ${points < 0 ? "below" : "above"} the average`;
+    const lost = points === undefined ? "" : `, ${number(Number(Math.abs(points).toFixed(1)))} points ${points < 0 ? "below" : "above"} the expectation`;
+    const plain = pointsAboveAverage === undefined ? undefined : `${signed(pointsAboveAverage)} compared with the average score, however strong the opponents are`;
     const label = `${opening.name}, ${counted(games)}${score === null ? "" : `, score ${Math.round(score)}%`}${lost}`;
     const open = this.#link(opening, filter, { "aria-label": label, tabindex: -1, "data-focus": `opening ${filter}` }, make(family ? "span" : "b", "", name));
     const unfold = fold
@@ -169,7 +170,7 @@ export class OpeningsTable {
     const nameCell = div({ role: "rowheader", class: "name" }, unfold, div("", open, make("small", "", codes ?? "", span("narrow", ` · ${counted(games)}`))));
     const scored = cell("score", score === null ? "–" : `${Math.round(score)}%`);
     const cells = ofPlayer
-      ? [results, scored, cell("spread", ...range(score, scoreRange, average, mark, side)), cell(`points ${mark}`, points === undefined ? "–" : signed(points)), cell("performance", opening.performance ?? "–"), last]
+      ? [results, scored, cell("spread", ...range(score, scoreRange, expectedScore(opening, average), mark, side)), div({ role: "cell", class: `points ${mark}`, title: plain }, points === undefined ? "–" : signed(points)), cell("performance", opening.performance ?? "–"), last]
       : [results, scored, cell("rating", opening.rating ?? "–"), last];
     return div({ role: "row", class: `row${family ? " variation" : ""}` }, nameCell, cell("games", number(games)), ...cells);
   }
@@ -259,27 +260,36 @@ function restRow(rare, least, noun, { isOpen, toggle }) {
  * @param {OpeningRow[]} families
  */
 function key(average, families) {
-  const judged = families.filter((one) => finished(one) >= ENOUGH);
+  const judged = families.filter((one) => finished(one) >= ENOUGH && one.points !== undefined);
   const marked = judged.filter((one) => sideOf(one, average)).length;
-  const title = `Likely: the 80% range of the score misses the average, and there are at least ${ENOUGH} games.${judged.length ? ` Marked: ${marked} of ${counted(judged.length, "opening")}; chance alone would mark about ${(BY_CHANCE * judged.length).toFixed(1)}.` : ""}`;
+  const title = `Likely: the 80% range of the score misses the score that the ratings predict, and there are at least ${ENOUGH} games.${judged.length ? ` Marked: ${marked} of ${counted(judged.length, "opening")}; chance alone would mark about ${(BY_CHANCE * judged.length).toFixed(1)}.` : ""}`;
   const sign = (/** @type {string} */ kind, /** @type {string} */ text) => span({ title }, span(`sign ${kind}`), text);
   return p("key", span("", "Average ", b(`${average.toFixed(1)}%`)), sign("weaker", "likely weaker"), sign("stronger", "likely stronger"), sign("", "could be chance"));
 }
 
 /**
- * Returns "weaker" or "stronger" if the range of an opening's score does not contain the average. Otherwise returns an empty string. A player's points are relative to the player's average score with each color, so the average for these games is
- * calculated from the points.
+ * Returns the score that the ratings of the opponents predict, which follows from the points above it. For games without points, returns the average.
  * @param {OpeningRow} opening
  * @param {number | null} average
  */
-function sideOf({ scoreRange, score, points, ...opening }, average) {
-  if (!scoreRange || average === null) return "";
-  const expected = score === null || points === undefined ? average : score - (100 * points) / finished(opening);
+function expectedScore({ score, points, ...opening }, average) {
+  return score === null || points === undefined ? average : score - (100 * points) / finished(opening);
+}
+
+/**
+ * Returns "weaker" or "stronger" if the range of an opening's score does not contain the expected score. Otherwise returns an empty string.
+ * @param {OpeningRow} opening
+ * @param {number | null} average
+ */
+function sideOf(opening, average) {
+  const { scoreRange, points } = opening;
+  const expected = expectedScore(opening, average);
+  if (!scoreRange || points === undefined || average === null || expected === null) return "";
   return scoreRange[1] < expected ? "weaker" : scoreRange[0] > expected ? "stronger" : "";
 }
 
 /**
- * Draws the range in which the true score probably is, and a line at the average.
+ * Draws the range in which the true score probably is, and a line at the expected score.
  * @param {number | null} score
  * @param {[number, number] | null} between
  * @param {number | null} average
