@@ -82,7 +82,7 @@ cfg_if::cfg_if! {
         pub use self::{
             explore::{engine, explorer, tree},
             formats::{counts, evals, explorer_index, fork_index, index, suite},
-            games::{openings, pgn, results, selection},
+            games::{board_query, openings, pgn, results, selection},
             make_book::{MakeBook, Report, plies},
         };
         #[cfg(feature = "download")]

@@ -65,7 +65,7 @@ fn commands_with_json(dir: &Path) -> BTreeSet<String> {
 }
 
 /// Command lines that together print every kind of JSON document, in the order in which their files are made.
-const PRINTED: [&str; 38] = [
+const PRINTED: [&str; 39] = [
     "make-book famous.pgn --bin f.bin --leveldb f.db --index-stats --obs f.obs.db3 --counts f.counts --min-game 1 --json",
     "make-book famous.pgn --explorer f.idx --json",
     "make-book online.pgn --explorer o.idx --time-control 180-480 --json",
@@ -93,6 +93,7 @@ const PRINTED: [&str; 38] = [
     "diff f.bin edited.bin --json",
     "tree f.bin --max-ply 2 --out t.jsonl --json",
     "convert f.obs.db3 f.csv --json",
+    "extract famous.pgn --position check --json",
     "info-book f.bin --json",
     "verify f.bin --json",
     "verify f.obs.db3 --json",

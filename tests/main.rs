@@ -63,6 +63,7 @@ mod refusals;
 mod repertoire;
 #[cfg(unix)]
 mod scale;
+mod search;
 mod selections;
 #[cfg(feature = "serve")]
 mod serve;

@@ -40,7 +40,7 @@ use crate::{
     threads=None, memory=1073741824, temp_dir=None, duplicates='all', min_elo=None, max_elo=None, min_plies=0, \
     since=None, until=None, result=(), player=(), color=None, opponent=(), opponent_rating=None, white=(), \
     black=(), event=None, eco=(), tag=(), not_tag=(), rating=(), speed=(), time_control=None, \
-    require_elo=False, require_date=False, exact=False, rated=False, opening=None)"
+    require_elo=False, require_date=False, exact=False, rated=False, opening=None, position=None)"
 )]
 pub fn make_book<'py>(
     py: Python<'py>,

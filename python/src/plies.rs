@@ -271,7 +271,7 @@ impl Positions {
     text_signature = "(pgn, *, max_ply=None, comments=True, unfinished='skip', strict=False, temp_dir=None, min_elo=None, \
     max_elo=None, min_plies=0, since=None, until=None, result=(), player=(), color=None, opponent=(), \
     opponent_rating=None, white=(), black=(), event=None, eco=(), tag=(), not_tag=(), rating=(), speed=(), \
-    time_control=None, require_elo=False, require_date=False, exact=False, rated=False, opening=None)"
+    time_control=None, require_elo=False, require_date=False, exact=False, rated=False, opening=None, position=None)"
 )]
 pub fn positions<'py>(
     py: Python<'py>,

@@ -471,7 +471,7 @@ fn next_commands(text: &mut String, report: &Report) {
     }
 }
 
-fn warnings(text: &mut String, report: &Report) {
+pub fn warnings(text: &mut String, report: &Report) {
     for warning in &report.warnings {
         *text += &format!("warning: {warning}\n");
     }

@@ -16,6 +16,7 @@ mod edit;
 mod engine;
 mod errors;
 mod evals;
+mod extract;
 mod filter;
 mod filters;
 mod games;
@@ -91,6 +92,7 @@ enum Command {
     Download(download::Args),
     Show(show::Args),
     Key(key::Args),
+    Extract(Box<extract::Args>),
     Games(games::Args),
     Openings(openings::Args),
     Prepare(prepare::Args),
@@ -180,6 +182,7 @@ fn dispatch(command: Command, context: Context) -> anyhow::Result<()> {
         Command::Download(args) => download::run(&args, context),
         Command::Show(args) => show::run(&args, context),
         Command::Key(args) => key::run(&args),
+        Command::Extract(args) => extract::run(&args, context),
         Command::Games(args) => games::run(&args, context),
         Command::Openings(args) => openings::run(&args, context),
         Command::Prepare(args) => prepare::run(&args, context),

@@ -1,5 +1,6 @@
 //! Games in PGN: reading, selecting and writing them, and the names of their openings.
 
+pub mod board_query;
 #[cfg(feature = "download")]
 pub mod download;
 pub mod openings;

@@ -14,11 +14,13 @@ use super::{collected::Needs, options::MakeBook};
 use crate::{
     chess::position::{BookMove, Keyed, PieceLetters, Rules, Variant, has_inner_castling_rook},
     games::{
+        board_query::{BoardQuery, Matcher},
         openings::{self, OpeningNumber},
         pgn::{
             GameEnd, GameReader, GameResult, LineStop, MoveReceiver, OpenLines, Step, Token,
             play_main_line,
         },
+        selection::Selection,
     },
 };
 
@@ -39,6 +41,8 @@ pub(super) struct MainLine {
     rest: Vec<u8>,
     /// The identities of the positions after the moves that are not counted, if the run needs the openings of games.
     pub rest_identities: Vec<u64>,
+    /// The query that a position of the game must meet, if there is one.
+    pub matcher: Option<Matcher>,
     /// The buffer of the bytes that [`hash`](MainLine::hash) hashes.
     hashed: Vec<u8>,
 }
@@ -78,6 +82,14 @@ pub(super) struct MainLineEnd {
 }
 
 impl MainLine {
+    /// Creates an empty main line for games that `selection` tests.
+    pub(super) fn new(selection: &Selection) -> MainLine {
+        MainLine {
+            matcher: selection.position.as_ref().map(BoardQuery::matcher),
+            ..MainLine::default()
+        }
+    }
+
     /// Removes the half-moves of the previous game, but keeps the memory for the next game.
     pub(super) fn clear(&mut self) {
         self.plies.clear();
@@ -135,12 +147,18 @@ impl MainLine {
             _ => play_main_line(games, options.piece_letters, pos, &mut moves),
         };
         let before = moves.before;
+        if !matches!(stop, LineStop::Receiver) {
+            self.visit_last(pos);
+        }
         match stop {
             LineStop::End(end) => self.end_of_game(end),
             LineStop::Receiver if options.variations => {
                 let ply = self.plies.len().saturating_sub(1);
                 match self.read_variations(options, games, before.as_ref(), ply) {
-                    Token::End(end) => self.end_of_game(end),
+                    Token::End(end) => {
+                        self.visit_last(pos);
+                        self.end_of_game(end)
+                    }
                     token => self.rest_of_game(options, needs, games, pos, Some(token.text())),
                 }
             }
@@ -161,6 +179,13 @@ impl MainLine {
                     ..self.skip_unplayable(options, needs, games, pos, mv.text)
                 }
             }
+        }
+    }
+
+    /// Evaluates the query about positions in the last position of the game.
+    fn visit_last<P: Rules>(&mut self, pos: &Keyed<P>) {
+        if let Some(matcher) = &mut self.matcher {
+            matcher.visit(pos.position(), None);
         }
     }
 
@@ -196,10 +221,15 @@ impl MainLine {
         pos: &Keyed<P>,
         first: Option<&[u8]>,
     ) -> MainLineEnd {
-        let (rest, end) = if needs.game_hashes || needs.openings {
+        let (rest, end) = if needs.game_hashes || needs.openings || self.matcher.is_some() {
             let mut rest = UncountedMoves::new(Some(pos.clone()), options.piece_letters);
+            rest.matcher = self.matcher.take();
             first.into_iter().for_each(|text| rest.push(text));
             let end = games.rest_of_moves(|text| rest.push(text));
+            self.matcher = rest.matcher.take();
+            if let Some(last) = &rest.pos {
+                self.visit_last(last);
+            }
             let plies = rest.plies;
             self.rest_identities = std::mem::take(&mut rest.identities);
             self.rest = rest.into_bytes();
@@ -287,6 +317,9 @@ struct CountedMoves<'m, P: Rules> {
 impl<P: Rules> MoveReceiver<P> for CountedMoves<'_, P> {
     #[inline(always)]
     fn receive(&mut self, pos: &Keyed<P>, mv: Move, _end: usize) -> bool {
+        if let Some(matcher) = &mut self.line.matcher {
+            matcher.visit(pos.position(), Some(mv));
+        }
         let in_book = !has_inner_castling_rook(pos.position());
         if !in_book {
             self.line.not_for_books += 1;
@@ -397,6 +430,8 @@ pub(super) struct UncountedMoves<P> {
     is_over: bool,
     /// The identities of the positions after the moves, up to the first move that cannot be played.
     pub identities: Vec<u64>,
+    /// The query about positions, which is evaluated before each move.
+    pub matcher: Option<Matcher>,
 }
 
 impl<P: Rules> UncountedMoves<P> {
@@ -411,6 +446,7 @@ impl<P: Rules> UncountedMoves<P> {
             plies: 0,
             is_over: false,
             identities: Vec::new(),
+            matcher: None,
         }
     }
 
@@ -421,8 +457,11 @@ impl<P: Rules> UncountedMoves<P> {
         self.plies += usize::from(!self.is_over);
         let pos = self.pos.take();
         let played = pos.and_then(|pos| {
-            let mv = self.letters.read_move(pos.position(), text).ok()?;
-            Some((pos, mv))
+            let mv = self.letters.read_move(pos.position(), text).ok();
+            if let Some(matcher) = &mut self.matcher {
+                matcher.visit(pos.position(), mv);
+            }
+            Some((pos, mv?))
         });
         match played {
             Some((mut pos, mv)) => {

@@ -10,6 +10,7 @@
 mod collected;
 #[cfg(feature = "obs")]
 pub mod convert;
+mod extract;
 mod inputs;
 mod main_line;
 mod options;
@@ -23,6 +24,7 @@ mod sink;
 mod sinks;
 
 pub use self::{
+    extract::{Extract, ExtractForm},
     options::{MakeBook, Unfinished},
     report::{
         BookReport, CountsReport, IndexReport, ObsReport, Phase, Progress, Rejection, Report,

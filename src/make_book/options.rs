@@ -8,7 +8,7 @@ use std::{
     },
 };
 
-use super::report::Progress;
+use super::{extract::Extract, report::Progress};
 use crate::{
     chess::position::{PieceLetters, Variant, VariantChoice},
     error::{Error, Result},
@@ -71,6 +71,7 @@ pub struct MakeBook {
     pub(super) by: Option<Grouping>,
     pub(super) prune_counts: u64,
     pub(super) suite: Option<SuiteOutput>,
+    pub(super) extract: Option<Extract>,
     pub(super) force: bool,
     pub(super) allow_empty: bool,
     pub(super) max_ply: usize,
@@ -109,6 +110,7 @@ impl MakeBook {
             by: None,
             prune_counts: 0,
             suite: None,
+            extract: None,
             force: false,
             allow_empty: false,
             max_ply: MakeBook::DEFAULT_MAX_PLY,
@@ -142,6 +144,12 @@ impl MakeBook {
     /// fork, which other front-ends can read. Default: no such index is written.
     pub fn leveldb(mut self, path: impl Into<PathBuf>) -> MakeBook {
         self.leveldb = Some(path.into());
+        self
+    }
+
+    /// Writes the games that count to an output of PGN. Default: no games are written.
+    pub fn extract(mut self, extract: Extract) -> MakeBook {
+        self.extract = Some(extract);
         self
     }
 

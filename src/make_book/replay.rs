@@ -23,6 +23,7 @@ use crate::{
         explorer_index::SiteId,
     },
     games::{
+        board_query::Matcher,
         openings::OpeningNumber,
         pgn::{
             Batch, Date, DuplicateKeys, GameIdentity, GameReader, GameResult, Input, SkippedParts,
@@ -89,7 +90,7 @@ impl<'a> Replayer<'a> {
         Replayer {
             options,
             needs,
-            line: MainLine::default(),
+            line: MainLine::new(&options.selection),
             start: None,
             started: HashMap::new(),
             usual_start: Keyed::new(Chess::default()),
@@ -386,6 +387,17 @@ impl<'a> Replayer<'a> {
         };
         games.skip_moves();
         self.reject(problem);
+        if self.options.selection.position.is_none() {
+            self.pass_rejected(games);
+        }
+    }
+
+    /// Passes the current game, which was rejected, to the collectors.
+    fn pass_rejected(&mut self, games: &GameReader<'_>) {
+        let number = self.outcome.totals.games.read as u32;
+        for collector in &mut self.outcome.collectors {
+            collector.reject(number, games.offset());
+        }
     }
 
     /// Plays the current game from the starting position `pos`, and counts it if all filters accept it. `tag_result` is
@@ -399,6 +411,9 @@ impl<'a> Replayer<'a> {
     ) {
         let first_turn = pos.position().turn();
         let start = pos.identity();
+        if let Some(matcher) = &mut self.line.matcher {
+            matcher.begin(variant);
+        }
         let ending = self.line.play(self.options, self.needs, &mut pos, games);
         self.outcome.recognised |= !self.line.plies.is_empty();
         let result = tag_result.or(ending.marker).unwrap_or_default();
@@ -407,7 +422,9 @@ impl<'a> Replayer<'a> {
             false => OpeningNumber::default(),
         };
         let unmet = if self.admits_result(games.tags(), result) {
-            self.options.selection.unmet_by_moves(ending.plies, opening)
+            let matcher = self.line.matcher.as_ref();
+            let selection = &self.options.selection;
+            selection.unmet_by_moves(ending.plies, opening, matcher)
         } else {
             Some(Condition::Result)
         };
@@ -415,7 +432,11 @@ impl<'a> Replayer<'a> {
         match (ending.problem, unmet) {
             (Some(problem), _) => {
                 self.reject(problem);
-                if unmet.is_some() || !self.options.keep_prefix {
+                if unmet.is_some() {
+                    return;
+                }
+                if !self.options.keep_prefix {
+                    self.pass_rejected(games);
                     return;
                 }
             }
@@ -456,6 +477,8 @@ impl<'a> Replayer<'a> {
         }
         let game = CountedGame {
             number,
+            end: games.offset(),
+            matches: self.line.matcher.as_ref().map_or(&[], Matcher::matches),
             variant,
             is_tallied,
             result,

@@ -247,6 +247,9 @@ pub struct Report {
     /// The suite, if one was written.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub suite: Option<SuiteReport>,
+    /// The number of games that were extracted, if games were.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub extracted: Option<u64>,
     /// The first [100](Report::MAX_DESCRIBED_GAMES) rejected games, in the order of the inputs.
     pub rejected: Vec<Rejection>,
     /// The indices in [`rejected`](Report::rejected) of games that tallies cannot contain because of their variant.

@@ -121,6 +121,10 @@ pub(crate) trait BatchSink: Send {
     /// filter or an error excludes.
     fn count(&mut self, game: &CountedGame<'_>);
 
+    /// Receives a game of the batch that meets the conditions but cannot be read to its end. `number` is its number in
+    /// the batch, and `end` is the offset in the text of the batch at which it ends.
+    fn reject(&mut self, _number: u32, _end: usize) {}
+
     /// Removes the data of games that are duplicates of earlier games. `games` contains the numbers of these games in
     /// the batch, in ascending order.
     fn leave_out(&mut self, games: &[u32]);
@@ -151,6 +155,10 @@ pub(crate) trait BatchSink: Send {
 pub(crate) struct CountedGame<'a> {
     /// The number of the game in its batch.
     pub number: u32,
+    /// The offset in the text of the batch at which the game ends.
+    pub end: usize,
+    /// The numbers of half-moves after which the query about positions held.
+    pub matches: &'a [u32],
     pub variant: Variant,
     /// Whether books and counts contain the game.
     pub is_tallied: bool,

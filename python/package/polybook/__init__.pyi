@@ -110,6 +110,7 @@ class _GameFilter(TypedDict, total=False):
     exact: bool
     rated: Union[bool, _Texts]
     opening: Optional[str]
+    position: Optional[str]
 
 def key(position: _Position = None, *, variant: Optional[str] = None) -> int:
     """Returns the Polyglot key of a position."""

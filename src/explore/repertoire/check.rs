@@ -359,7 +359,12 @@ impl Check<'_> {
         }
         let (begin, first_move) = (reader.game_offset(), reader.offset());
         let (mut moves, mut identities) = (Vec::new(), Vec::new());
+        // The filters of both sides have the same condition on positions.
+        let mut matcher = self.filter.matcher(variant);
         let played = play_from_start(reader, |_, before, mv, end| {
+            if let Some(matcher) = &mut matcher {
+                matcher.visit(before.position(), Some(mv));
+            }
             moves.push((mv, end));
             identities.push(before.identity());
             lines
@@ -378,9 +383,12 @@ impl Check<'_> {
         }
         let result = tags.result().or(marker).unwrap_or_default();
         identities.push(last.identity());
+        if let Some(matcher) = &mut matcher {
+            matcher.visit(last.position(), None);
+        }
         lines.retain(|line| {
             let filter = filters.get(line.color);
-            filter.admits_played(&tags, result, variant, &identities)
+            filter.admits_played(&tags, result, variant, &identities, matcher.as_ref())
         });
         let mut checked = Vec::new();
         for line in lines {

@@ -226,7 +226,11 @@ impl Lookup<'_> {
         let begin = reader.game_offset();
         let (mut moves, mut subjects, mut ends, mut all_known) = (vec![], vec![], vec![], vec![]);
         let (mut moves_here, mut identities) = (None, Vec::new());
+        let mut matcher = filter.matcher(tags.variant().unwrap_or_default());
         let played = play_from_start(reader, |variant, here, mv, end| {
+            if let Some(matcher) = &mut matcher {
+                matcher.visit(here.position(), Some(mv));
+            }
             identities.push(here.identity());
             let is_known = match self.explored {
                 Some(_) => {
@@ -246,8 +250,11 @@ impl Lookup<'_> {
             subjects.push(ListKey::position(played.variant, played.last.identity()));
         }
         identities.push(played.last.identity());
+        if let Some(matcher) = &mut matcher {
+            matcher.visit(played.last.position(), None);
+        }
         let result = tags.result().or(played.ending.marker).unwrap_or_default();
-        if !filter.admits_played(&tags, result, played.variant, &identities) {
+        if !filter.admits_played(&tags, result, played.variant, &identities, matcher.as_ref()) {
             return Ok(None);
         }
         found.problem = played.ending.problem();

@@ -36,6 +36,7 @@ mod class;
 mod clock;
 mod cut;
 mod duplicate;
+mod export;
 mod game;
 mod input;
 mod movetext;
@@ -54,6 +55,7 @@ pub(crate) use self::{
     class::doubled_mean,
     clock::{Clocks, CommentTimes},
     duplicate::{DateAndId, DuplicateKeys, GameIdentity, Group, name_hash},
+    export::ExportFacts,
     names::{NearestNames, PlayerNames, did_you_mean},
     play::{
         LineStop, MoveReceiver, NAMED_VARIANTS, NO_GAME, SkippedParts, UnknownVariants, play,
@@ -67,6 +69,7 @@ pub(crate) use self::{
 pub use self::{
     class::{Mode, RatingGroup, Speed, UnknownMode, UnknownRatingGroup, UnknownSpeed},
     cut::{Batch, Cutter, MAX_GAME_LENGTH},
+    export::ExportFormat,
     game::GameReader,
     input::{Input, Stream, StreamOptions},
     movetext::{Flaw, FlawKind, GameEnd, Token},

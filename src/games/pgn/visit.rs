@@ -15,6 +15,44 @@ use super::{
 };
 use crate::chess::position::san_of;
 
+/// A part of the movetext of a game.
+pub(crate) enum Annotated<'a> {
+    Token(Token<'a>),
+    /// The text of a comment.
+    Comment(&'a [u8]),
+    /// A mark such as `!?`, or a numeric annotation such as `$1`.
+    Nag(Nag),
+}
+
+impl<'a> GameReader<'a> {
+    /// Returns the next token, comment or annotation of the current game.
+    pub(crate) fn next_annotated(&mut self) -> Annotated<'a> {
+        loop {
+            let start = self.at;
+            if let Some(token) = self.read_element() {
+                return Annotated::Token(token);
+            }
+            if let Some(annotation) = self.annotation(start) {
+                return annotation;
+            }
+        }
+    }
+
+    /// Returns the annotation at `start`, the offset of the element that [`read_element`](GameReader::read_element) has
+    /// just skipped, or `None` if the element is not an annotation.
+    fn annotation(&mut self, start: usize) -> Option<Annotated<'a>> {
+        match *self.text.get(start).expect("an element was read there") {
+            b'{' => return Some(Annotated::Comment(self.text.passed(start + 1, self.at - 1))),
+            b';' => return Some(Annotated::Comment(self.text.passed(start + 1, self.at))),
+            b'!' | b'?' if matches!(self.text.get(self.at), Some(b'!' | b'?')) => self.at += 1,
+            b'!' | b'?' | b'$' => {}
+            _ => return None,
+        }
+        let nag = Nag::from_ascii(self.text.passed(start, self.at)).ok();
+        nag.map(Annotated::Nag)
+    }
+}
+
 impl GameReader<'_> {
     /// Reads the next game and calls a [`pgn_reader::Visitor`] with its tags and moves. Returns the visitor's output
     /// for the game, or `None` if there are no more games.
@@ -166,18 +204,13 @@ impl GameReader<'_> {
         visitor: &mut V,
         movetext: &mut V::Movetext,
     ) -> ControlFlow<V::Output> {
-        match *self.text.get(start).expect("an element was read there") {
-            b'{' => {
-                let comment = RawComment(self.text.passed(start + 1, self.at - 1));
-                return visitor.comment(movetext, comment);
+        let is_rest_of_line = self.text.get(start) == Some(&b';');
+        match self.annotation(start) {
+            Some(Annotated::Comment(comment)) if !is_rest_of_line => {
+                visitor.comment(movetext, RawComment(comment))
             }
-            b'!' | b'?' if matches!(self.text.get(self.at), Some(b'!' | b'?')) => self.at += 1,
-            b'!' | b'?' | b'$' => {}
-            _ => return ControlFlow::Continue(()),
-        }
-        match Nag::from_ascii(self.text.passed(start, self.at)) {
-            Ok(nag) => visitor.nag(movetext, nag),
-            Err(_) => ControlFlow::Continue(()),
+            Some(Annotated::Nag(nag)) => visitor.nag(movetext, nag),
+            _ => ControlFlow::Continue(()),
         }
     }
 }

@@ -20,6 +20,8 @@ pub(crate) struct GameWriter<W> {
     word: String,
     /// The width of the current line in bytes, without the last word.
     column: usize,
+    /// The maximum width of a line of movetext.
+    width: usize,
 }
 
 impl<W: Write> GameWriter<W> {
@@ -28,7 +30,14 @@ impl<W: Write> GameWriter<W> {
             out,
             word: String::new(),
             column: 0,
+            width: MAX_LINE_WIDTH,
         }
+    }
+
+    /// Sets the maximum width of a line of movetext, in bytes.
+    pub(crate) fn with_width(mut self, width: usize) -> GameWriter<W> {
+        self.width = width;
+        self
     }
 
     /// Begins a game without result, and writes its tags. The game starts from the position `start`. `round` is the
@@ -87,7 +96,12 @@ impl<W: Write> GameWriter<W> {
     /// Ends the current game: writes its result, `*`, and a blank line. The caller must call this function once after
     /// the moves of each game.
     pub(crate) fn end(&mut self) -> io::Result<()> {
-        self.words("*")?;
+        self.end_with("*")
+    }
+
+    /// Ends the current game like [`end`](GameWriter::end), with the result `result`.
+    pub(crate) fn end_with(&mut self, result: &str) -> io::Result<()> {
+        self.words(result)?;
         self.flush_word()?;
         self.column = 0;
         self.out.write_all(b"\n\n")
@@ -110,7 +124,7 @@ impl<W: Write> GameWriter<W> {
         if self.word.is_empty() {
             return Ok(());
         }
-        if self.column > 0 && self.column + 1 + self.word.len() > MAX_LINE_WIDTH {
+        if self.column > 0 && self.column + 1 + self.word.len() > self.width {
             self.out.write_all(b"\n")?;
             self.column = 0;
         } else if self.column > 0 {

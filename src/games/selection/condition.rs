@@ -24,6 +24,8 @@ pub enum Condition {
     Eco,
     /// The opening by the moves of the game.
     Opening,
+    /// What stands on the board in the positions of the game.
+    Position,
     /// The name of the event.
     Event,
     /// The speed.

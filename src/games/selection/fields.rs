@@ -385,6 +385,7 @@ impl Selection {
             exact,
             rated: rated_status,
             opening,
+            position,
             duplicates,
             source,
             // The option `unfinished` of commands sets it.
@@ -601,6 +602,14 @@ impl Selection {
                 "Keep games whose moves lead to this opening, whatever their tags say. Give a part of the opening's \
                  name, or a range of ECO codes such as B20-B99. A name such as Sicilian Defense includes all variations \
                  of this opening",
+            ),
+            Field::new(
+                "position",
+                (Form::Text, "QUERY"),
+                Lacking::in_indexes("moves of games"),
+                one(position, |text| text.parse().map_err(to_text)),
+                "Keep games in which QUERY holds in a position of the main line, such as \"P[d] = 1 and P[c,e] = 0\" for \
+                 an isolated pawn, or material[KRPPvKRP]. docs/search.md describes the language",
             ),
             Field::new(
                 "duplicates",
@@ -896,7 +905,7 @@ mod tests {
     }
 
     /// Returns conditions with valid values, of which each condition has two.
-    const VALUES: [(&str, [&str; 2]); 27] = [
+    const VALUES: [(&str, [&str; 2]); 28] = [
         ("min-elo", ["0", "2000"]),
         ("max-elo", ["4000", "1"]),
         ("min-plies", ["1", "65535"]),
@@ -921,6 +930,10 @@ mod tests {
         ("exact", ["true", "true"]),
         ("rated", ["rated", "unknown,casual"]),
         ("opening", ["Sicilian Defense", "B20-B99"]),
+        (
+            "position",
+            ["P[d] = 1 and P[c,e] = 0", " move[Bxh7, x] // a, b"],
+        ),
         ("duplicates", ["once", "once"]),
         ("source", ["games", "a b"]),
         ("player", ["Fischer", "b"]),
@@ -1039,6 +1052,7 @@ mod tests {
             ("rating", "1600", [true, true, true, true]),
             ("require-date", "true", [true, true, true, true]),
             ("opening", "najdorf", [true, true, true, false]),
+            ("position", "check", [true, true, false, false]),
         ] {
             let mut selection = Selection::default();
             selection.set(name, text).unwrap();

@@ -6,6 +6,7 @@ use super::{Condition, RatedStatus, Selection};
 use crate::{
     chess::position::Variant,
     games::{
+        board_query::{BoardQuery, Matcher},
         openings::{self, OpeningNumber},
         pgn::{Date, GameResult, RatingGroup, Speed, Tags, estimated_seconds, is_rated, rating},
     },
@@ -61,6 +62,7 @@ impl Selection {
             skip_unfinished: _,
             min_plies: _,
             opening: _,
+            position: _,
             duplicates: _,
             // An index has names of sources, PGN has none.
             source: _,
@@ -119,8 +121,21 @@ impl Selection {
         self.result.is_empty() && !self.skip_unfinished || self.admits_result_of(result, player())
     }
 
-    /// Returns the first condition on the length and the opening that the moves of a game do not meet.
-    pub fn unmet_by_moves(&self, plies: usize, opening: OpeningNumber) -> Option<Condition> {
+    /// Returns a matcher for the condition on positions, for games of `variant`, or `None` without such a condition.
+    pub(crate) fn matcher(&self, variant: Variant) -> Option<Matcher> {
+        let mut matcher = self.position.as_ref().map(BoardQuery::matcher)?;
+        matcher.begin(variant);
+        Some(matcher)
+    }
+
+    /// Returns the first condition on the length, the opening and the positions that the moves of a game do not meet.
+    /// `matcher` has visited the positions of the game, if there is a condition on positions.
+    pub fn unmet_by_moves(
+        &self,
+        plies: usize,
+        opening: OpeningNumber,
+        matcher: Option<&Matcher>,
+    ) -> Option<Condition> {
         if plies < self.min_plies as usize {
             Some(Condition::Length)
         } else if self
@@ -129,26 +144,30 @@ impl Selection {
             .is_some_and(|wanted| !wanted.contains(opening))
         {
             Some(Condition::Opening)
+        } else if self.position.is_some() && !matcher.is_some_and(Matcher::has_matched) {
+            Some(Condition::Position)
         } else {
             None
         }
     }
 
-    /// Returns `true` if a game that was played meets the conditions on the result, the length and the opening. Its tags
-    /// must meet the other conditions. `identities` contains the identities of its positions, from the first to the last.
+    /// Returns `true` if a game that was played meets the conditions on the result, the length, the opening and the
+    /// positions. Its tags must meet the other conditions. `identities` contains the identities of its positions, from
+    /// the first to the last, and `matcher` has visited them if there is a condition on positions.
     pub(crate) fn admits_played(
         &self,
         tags: &Tags<'_>,
         result: GameResult,
         variant: Variant,
         identities: &[u64],
+        matcher: Option<&Matcher>,
     ) -> bool {
         let opening = match self.opening {
             Some(_) => openings::of_game(variant, identities.iter().copied()),
             None => OpeningNumber::default(),
         };
         let plies = identities.len().saturating_sub(1);
-        self.admits_result(tags, result) && self.unmet_by_moves(plies, opening).is_none()
+        self.admits_result(tags, result) && self.unmet_by_moves(plies, opening, matcher).is_none()
     }
 
     /// Returns `true` if a game with the tags `tags` meets the condition on the date only because the year of the game

@@ -21,6 +21,7 @@ pub use self::{
     fields::{ConditionValue, Field, Form, SetError, Spelling},
 };
 use crate::games::{
+    board_query::BoardQuery,
     openings::OpeningFilter,
     pgn::{
         ConditionError, Date, EcoRange, GameResult, NameMatch, RatingGroup, RatingRange, Speed,
@@ -98,6 +99,8 @@ pub struct Selection {
     pub rated: Option<Vec<RatedStatus>>,
     /// The admitted openings. The moves of a game determine its opening.
     pub opening: Option<OpeningFilter>,
+    /// The query that a position of the main line must meet.
+    pub position: Option<BoardQuery>,
     /// Whether duplicates of a game count once. `None` means the default of the command.
     pub duplicates: Option<Duplicates>,
     /// The name of the explorer's source that contains the games, or `None` for all sources.

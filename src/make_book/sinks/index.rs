@@ -304,6 +304,8 @@ mod tests {
             batch.next_game(&games, 0);
             batch.count(&CountedGame {
                 number: 0,
+                end: 0,
+                matches: &[],
                 variant: Variant::Standard,
                 is_tallied: true,
                 result: GameResult::Unknown,

@@ -7,6 +7,7 @@ mod counted_index;
 #[cfg(feature = "parquet")]
 mod counts;
 mod explorer;
+mod extract;
 mod index;
 #[cfg(feature = "obs")]
 mod obs;
@@ -22,6 +23,7 @@ type Planned = for<'a> fn(&'a MakeBook, &'a Inputs<'_>, &mut Needs) -> Option<Pl
 /// of data that these outputs need.
 pub(super) fn plans<'a>(options: &'a MakeBook, inputs: &'a Inputs<'_>) -> (Vec<Plan<'a>>, Needs) {
     let all: &[Planned] = &[
+        extract::plan,
         suite::plan,
         #[cfg(feature = "obs")]
         obs::plan,
@@ -41,8 +43,10 @@ pub(super) fn plans<'a>(options: &'a MakeBook, inputs: &'a Inputs<'_>) -> (Vec<P
         .filter_map(|plan| plan(options, inputs, &mut needs));
     let plans: Vec<Plan<'_>> = plans.collect();
     let of_variants = [options.leveldb.is_some(), options.explorer.is_some()];
-    needs.all_variants =
-        of_variants.contains(&true) || options.obs.is_some() || options.suite.is_some();
+    needs.all_variants = of_variants.contains(&true)
+        || options.obs.is_some()
+        || options.suite.is_some()
+        || options.extract.is_some();
     if plans.is_empty() {
         // A run that has no outputs also reports the numbers of positions and moves.
         needs.keys = true;

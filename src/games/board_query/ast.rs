@@ -1,0 +1,170 @@
+//! The syntax tree of a query, before types are checked.
+
+use shakmaty::{Bitboard, Board, Color, File, Rank, Role, Square};
+
+/// A part of a query, with the offset in the text at which it begins.
+#[derive(Clone, Debug)]
+pub(super) struct Node {
+    pub at: usize,
+    pub kind: Kind,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum Kind {
+    Number(i64),
+    Count(Pieces, Bitboard),
+    Ply,
+    Negative(Box<Node>),
+    Product(Vec<Node>),
+    /// Terms, with `true` for those that are subtracted.
+    Sum(Vec<(bool, Node)>),
+    Compare(Box<Node>, Comparison, Box<Node>),
+    Not(Box<Node>),
+    And(Vec<Node>),
+    Or(Vec<Node>),
+    For(Box<Node>, u32),
+    Then(Vec<Node>),
+    Either(Box<Node>),
+    Turn(Color),
+    Check,
+    Mate,
+    Stalemate,
+    Fen(Vec<FenFields>),
+    Board(Vec<Placement>),
+    Material(Vec<Counts>),
+    Imbalance(Vec<Counts>),
+    Move(Vec<MovePattern>),
+}
+
+/// The pieces that a count includes.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(super) enum Pieces {
+    Kind(Color, Role),
+    All(Color),
+}
+
+impl Pieces {
+    pub(super) fn mirrored(self) -> Pieces {
+        match self {
+            Pieces::Kind(color, role) => Pieces::Kind(!color, role),
+            Pieces::All(color) => Pieces::All(!color),
+        }
+    }
+
+    #[inline]
+    pub(super) fn on(self, board: &Board) -> Bitboard {
+        match self {
+            Pieces::Kind(color, role) => board.by_color(color) & board.by_role(role),
+            Pieces::All(color) => board.by_color(color),
+        }
+    }
+}
+
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(super) enum Comparison {
+    Equal,
+    Unequal,
+    Less,
+    LessOrEqual,
+    Greater,
+    GreaterOrEqual,
+}
+
+impl Comparison {
+    #[inline]
+    pub(super) fn holds(self, left: i64, right: i64) -> bool {
+        match self {
+            Comparison::Equal => left == right,
+            Comparison::Unequal => left != right,
+            Comparison::Less => left < right,
+            Comparison::LessOrEqual => left <= right,
+            Comparison::Greater => left > right,
+            Comparison::GreaterOrEqual => left >= right,
+        }
+    }
+}
+
+/// The fields of a FEN that a query gives.
+#[derive(Clone, Debug)]
+pub(super) struct FenFields {
+    pub board: Board,
+    pub turn: Option<Color>,
+    /// The squares of the rooks with which castling is possible.
+    pub castling: Option<Bitboard>,
+    /// The en passant square, or `None` inside if there is none.
+    pub en_passant: Option<Option<Square>>,
+    pub halfmoves: Option<u32>,
+    pub fullmoves: Option<u32>,
+}
+
+impl FenFields {
+    pub(super) fn mirrored(&self) -> FenFields {
+        FenFields {
+            board: self.board.clone().into_mirrored(),
+            turn: self.turn.map(|turn| !turn),
+            castling: self.castling.map(Bitboard::flip_vertical),
+            en_passant: self.en_passant.map(|it| it.map(Square::flip_vertical)),
+            halfmoves: self.halfmoves,
+            fullmoves: self.fullmoves,
+        }
+    }
+}
+
+/// Squares on which given pieces must stand.
+#[derive(Clone, Debug)]
+pub(super) struct Placement(pub Vec<(Pieces, Bitboard)>);
+
+impl Placement {
+    pub(super) fn of(board: &Board) -> Placement {
+        let kinds = Color::ALL
+            .into_iter()
+            .flat_map(|color| Role::ALL.map(|role| Pieces::Kind(color, role)));
+        let wanted = kinds.map(|pieces| (pieces, pieces.on(board)));
+        Placement(wanted.filter(|(_, squares)| squares.any()).collect())
+    }
+
+    pub(super) fn mirrored(&self) -> Placement {
+        let parts = self.0.iter();
+        let mirror =
+            |(pieces, squares): &(Pieces, Bitboard)| (pieces.mirrored(), squares.flip_vertical());
+        Placement(parts.map(mirror).collect())
+    }
+}
+
+/// Numbers of pieces: of White and of Black, each in the order of [`Role::ALL`].
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(super) struct Counts(pub [[u8; 6]; 2]);
+
+impl Counts {
+    pub(super) fn mirrored(&self) -> Counts {
+        let [white, black] = self.0;
+        Counts([black, white])
+    }
+}
+
+/// The properties that a move must have. A property that is `None` or `false` does not matter.
+#[derive(Copy, Clone, Default, Debug)]
+pub(super) struct MovePattern {
+    pub role: Option<Role>,
+    pub castling: Option<shakmaty::CastlingSide>,
+    pub is_drop: bool,
+    pub from_file: Option<File>,
+    pub from_rank: Option<Rank>,
+    pub is_capture: bool,
+    pub captured: Option<Role>,
+    pub to: Option<Square>,
+    pub is_promotion: bool,
+    pub promotion: Option<Role>,
+    pub is_check: bool,
+    pub is_mate: bool,
+}
+
+impl MovePattern {
+    pub(super) fn mirrored(&self) -> MovePattern {
+        MovePattern {
+            from_rank: self.from_rank.map(Rank::flip_vertical),
+            to: self.to.map(Square::flip_vertical),
+            ..*self
+        }
+    }
+}

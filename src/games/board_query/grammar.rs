@@ -1,0 +1,671 @@
+//! The grammar of queries, as parsers of the crate winnow.
+
+use shakmaty::{Bitboard, Board, CastlingSide, Color, File, Rank, Role, Square};
+use winnow::{
+    ModalResult, Parser,
+    ascii::digit1,
+    combinator::{opt, peek, preceded, separated},
+    error::{ErrMode, ParserError},
+    stream::{LocatingSlice, Location, Stateful, Stream as _},
+    token::{any, one_of, take_while},
+};
+
+use super::ast::{Comparison, Counts, FenFields, Kind, MovePattern, Node, Pieces, Placement};
+
+/// The maximum number of levels at which parts of a query contain each other.
+pub(super) const MAX_LEVELS: usize = 64;
+
+/// The text that is left to parse, with the number of levels that are open.
+type Stream<'t> = Stateful<LocatingSlice<&'t str>, usize>;
+
+/// A place at which the text is not a query, and the problem.
+#[derive(Clone, Debug)]
+pub(super) struct Fault {
+    pub at: usize,
+    pub problem: String,
+}
+
+impl<'t> ParserError<Stream<'t>> for Fault {
+    type Inner = Fault;
+
+    fn from_input(input: &Stream<'t>) -> Fault {
+        Fault {
+            at: input.current_token_start(),
+            problem: "this is not part of a query".to_owned(),
+        }
+    }
+
+    fn into_inner(self) -> Result<Fault, Fault> {
+        Ok(self)
+    }
+}
+
+type Parsed<T> = ModalResult<T, Fault>;
+
+const CONDITION: &str = "a condition, such as Q = 1, check or move[x]";
+
+fn fault<T>(at: usize, problem: impl Into<String>) -> Parsed<T> {
+    Err(ErrMode::Cut(Fault {
+        at,
+        problem: problem.into(),
+    }))
+}
+
+/// Fails at the current offset, and quotes the text there.
+fn expected<T>(input: &Stream<'_>, what: &str) -> Parsed<T> {
+    let rest = *input.input;
+    let is_word = |c: &char| c.is_ascii_alphanumeric();
+    let mut found: String = rest.chars().take_while(is_word).take(20).collect();
+    if found.is_empty() {
+        found = rest.chars().take(1).collect();
+    }
+    let found = match &*found {
+        "" => "the end of the query".to_owned(),
+        found => format!("\"{}\"", found.escape_default()),
+    };
+    fault(
+        input.current_token_start(),
+        format!("expected {what}, found {found}"),
+    )
+}
+
+/// Parses a whole query.
+pub(super) fn parse(text: &str) -> Result<Node, Fault> {
+    let mut input = Stateful {
+        input: LocatingSlice::new(text),
+        state: 0,
+    };
+    let parsed = sequence(&mut input).and_then(|query| {
+        blanks(&mut input)?;
+        match input.input.is_empty() {
+            true => Ok(query),
+            false => expected(
+                &input,
+                "an operator, such as and, or, then, =, < or +, or the end of the query",
+            ),
+        }
+    });
+    parsed.map_err(|err| match err {
+        ErrMode::Backtrack(fault) | ErrMode::Cut(fault) => fault,
+        ErrMode::Incomplete(_) => unreachable!("the text is complete"),
+    })
+}
+
+/// Skips blanks, line ends and comments.
+fn blanks(input: &mut Stream<'_>) -> Parsed<()> {
+    loop {
+        take_while(0.., |c: char| c.is_ascii_whitespace())
+            .void()
+            .parse_next(input)?;
+        if opt("//").parse_next(input)?.is_none() {
+            return Ok(());
+        }
+        take_while(0.., |c: char| c != '\n')
+            .void()
+            .parse_next(input)?;
+    }
+}
+
+/// Parses a token that begins after blanks.
+fn symbol(token: &'static str) -> impl FnMut(&mut Stream<'_>) -> Parsed<bool> {
+    move |input| {
+        blanks(input)?;
+        Ok(opt(token).parse_next(input)?.is_some())
+    }
+}
+
+/// Parses `word` in any case after blanks, or the operator `sign`.
+fn operator(
+    word: &'static str,
+    sign: Option<&'static str>,
+) -> impl FnMut(&mut Stream<'_>) -> Parsed<bool> {
+    move |input| {
+        blanks(input)?;
+        if let Some(sign) = sign
+            && opt(sign).parse_next(input)?.is_some()
+        {
+            return Ok(true);
+        }
+        let found: &str = peek(letters).parse_next(input)?;
+        let is_word = found.eq_ignore_ascii_case(word);
+        if is_word {
+            letters.parse_next(input)?;
+        }
+        Ok(is_word)
+    }
+}
+
+fn letters<'t>(input: &mut Stream<'t>) -> Parsed<&'t str> {
+    take_while(0.., |c: char| c.is_ascii_alphabetic()).parse_next(input)
+}
+
+fn require(input: &mut Stream<'_>, token: &'static str) -> Parsed<()> {
+    match symbol(token)(input)? {
+        true => Ok(()),
+        false => expected(input, token),
+    }
+}
+
+/// Runs a parser one level deeper.
+fn nested<T>(
+    input: &mut Stream<'_>,
+    inner: impl FnOnce(&mut Stream<'_>) -> Parsed<T>,
+) -> Parsed<T> {
+    if input.state == MAX_LEVELS {
+        return fault(
+            input.current_token_start(),
+            format!("more than {MAX_LEVELS} levels contain each other"),
+        );
+    }
+    input.state += 1;
+    let parsed = inner(input)?;
+    input.state -= 1;
+    Ok(parsed)
+}
+
+/// Parses parts that are separated by an operator. A single part is returned as it is.
+fn chain(
+    input: &mut Stream<'_>,
+    mut part: impl FnMut(&mut Stream<'_>) -> Parsed<Node>,
+    mut operator: impl FnMut(&mut Stream<'_>) -> Parsed<bool>,
+    join: fn(Vec<Node>) -> Kind,
+) -> Parsed<Node> {
+    let first = part(input)?;
+    if !operator(input)? {
+        return Ok(first);
+    }
+    let at = first.at;
+    let mut parts = vec![first, part(input)?];
+    while operator(input)? {
+        parts.push(part(input)?);
+    }
+    Ok(Node {
+        at,
+        kind: join(parts),
+    })
+}
+
+fn sequence(input: &mut Stream<'_>) -> Parsed<Node> {
+    chain(input, lasting, operator("then", None), Kind::Then)
+}
+
+fn lasting(input: &mut Stream<'_>) -> Parsed<Node> {
+    let node = chain(input, conjunction, operator("or", Some("||")), Kind::Or)?;
+    if !operator("for", None)(input)? {
+        return Ok(node);
+    }
+    blanks(input)?;
+    let at = input.current_token_start();
+    let Some(digits) = opt(digit1).parse_next(input)? else {
+        return expected(input, "a number of positions");
+    };
+    match digits.parse() {
+        Ok(0) => fault(at, "expected a number of positions from 1"),
+        Ok(positions) => Ok(Node {
+            at: node.at,
+            kind: Kind::For(Box::new(node), positions),
+        }),
+        Err(_) => fault(at, "this number is too large"),
+    }
+}
+
+fn conjunction(input: &mut Stream<'_>) -> Parsed<Node> {
+    chain(input, negation, operator("and", Some("&&")), Kind::And)
+}
+
+fn negation(input: &mut Stream<'_>) -> Parsed<Node> {
+    blanks(input)?;
+    let at = input.current_token_start();
+    if !operator("not", Some("!"))(input)? {
+        return comparison(input);
+    }
+    let node = nested(input, negation)?;
+    Ok(Node {
+        at,
+        kind: Kind::Not(Box::new(node)),
+    })
+}
+
+fn comparison_sign(input: &mut Stream<'_>) -> Parsed<Option<Comparison>> {
+    blanks(input)?;
+    let signs = [
+        ("==", Comparison::Equal),
+        ("=", Comparison::Equal),
+        ("!=", Comparison::Unequal),
+        ("<>", Comparison::Unequal),
+        ("<=", Comparison::LessOrEqual),
+        ("<", Comparison::Less),
+        (">=", Comparison::GreaterOrEqual),
+        (">", Comparison::Greater),
+    ];
+    for (sign, comparison) in signs {
+        if opt(sign).parse_next(input)?.is_some() {
+            return Ok(Some(comparison));
+        }
+    }
+    Ok(None)
+}
+
+fn comparison(input: &mut Stream<'_>) -> Parsed<Node> {
+    let left = sum(input)?;
+    let Some(sign) = comparison_sign(input)? else {
+        return Ok(left);
+    };
+    let right = sum(input)?;
+    let at = input.current_token_start();
+    if comparison_sign(input)?.is_some() {
+        return fault(at, "expected the end of a comparison, which has two sides");
+    }
+    Ok(Node {
+        at: left.at,
+        kind: Kind::Compare(Box::new(left), sign, Box::new(right)),
+    })
+}
+
+fn sum(input: &mut Stream<'_>) -> Parsed<Node> {
+    let first = product(input)?;
+    let at = first.at;
+    let mut terms = vec![(false, first)];
+    loop {
+        let is_subtracted = if symbol("+")(input)? {
+            false
+        } else if symbol("-")(input)? {
+            true
+        } else {
+            break;
+        };
+        terms.push((is_subtracted, product(input)?));
+    }
+    Ok(match terms.len() {
+        1 => terms.remove(0).1,
+        _ => Node {
+            at,
+            kind: Kind::Sum(terms),
+        },
+    })
+}
+
+fn product(input: &mut Stream<'_>) -> Parsed<Node> {
+    chain(input, factor, symbol("*"), Kind::Product)
+}
+
+fn factor(input: &mut Stream<'_>) -> Parsed<Node> {
+    blanks(input)?;
+    let at = input.current_token_start();
+    if let Some(digits) = opt(digit1).parse_next(input)? {
+        return match digits.parse() {
+            Ok(number) => Ok(Node {
+                at,
+                kind: Kind::Number(number),
+            }),
+            Err(_) => fault(at, "this number is too large"),
+        };
+    }
+    if symbol("-")(input)? {
+        let node = nested(input, factor)?;
+        return Ok(Node {
+            at,
+            kind: Kind::Negative(Box::new(node)),
+        });
+    }
+    if symbol("(")(input)? {
+        let mut node = nested(input, sequence)?;
+        require(input, ")")?;
+        node.at = at;
+        return Ok(node);
+    }
+    let start = input.checkpoint();
+    let word = letters(input)?.to_ascii_lowercase();
+    let kind = match &*word {
+        "ply" => Kind::Ply,
+        "check" => Kind::Check,
+        "mate" => Kind::Mate,
+        "stalemate" => Kind::Stalemate,
+        "turn" => turn(input)?,
+        "white" => Kind::Count(Pieces::All(Color::White), squares(input)?),
+        "black" => Kind::Count(Pieces::All(Color::Black), squares(input)?),
+        "either" => {
+            require(input, "(")?;
+            let node = nested(input, sequence)?;
+            require(input, ")")?;
+            Kind::Either(Box::new(node))
+        }
+        "fen" => Kind::Fen(list(input, fen)?),
+        "board" => Kind::Board(list(input, |item| {
+            Ok(Placement::of(&placement(item.at, item.text)?))
+        })?),
+        "material" => Kind::Material(list(input, |item| counts(item, "KRPPvKRP"))?),
+        "imbalance" => Kind::Imbalance(list(input, |item| counts(item, "PPvN"))?),
+        "move" => Kind::Move(list(input, move_pattern)?),
+        _ => {
+            input.reset(&start);
+            let Some(pieces) = opt(piece).parse_next(input)? else {
+                return expected(input, CONDITION);
+            };
+            Kind::Count(pieces, squares(input)?)
+        }
+    };
+    Ok(Node { at, kind })
+}
+
+/// Parses the letter of a piece: a capital letter for White, a small one for Black.
+fn piece(input: &mut Stream<'_>) -> Parsed<Pieces> {
+    let letter = one_of(|c: char| "KQRBNPkqrbnp".contains(c)).parse_next(input)?;
+    let piece = shakmaty::Piece::from_char(letter).expect("a letter of a piece");
+    Ok(Pieces::Kind(piece.color, piece.role))
+}
+
+fn turn(input: &mut Stream<'_>) -> Parsed<Kind> {
+    let is_equal = match comparison_sign(input)? {
+        Some(Comparison::Equal) => true,
+        Some(Comparison::Unequal) => false,
+        _ => return expected(input, "= white or = black after turn"),
+    };
+    blanks(input)?;
+    let word: &str = peek(letters).parse_next(input)?;
+    let Ok(color) = word.to_ascii_lowercase().parse::<Color>() else {
+        return expected(input, "white or black");
+    };
+    letters(input)?;
+    Ok(Kind::Turn(if is_equal { color } else { !color }))
+}
+
+fn file(input: &mut Stream<'_>) -> Parsed<File> {
+    let letter = one_of('a'..='h').parse_next(input)?;
+    Ok(File::from_char(letter).expect("a letter of a file"))
+}
+
+fn rank(input: &mut Stream<'_>) -> Parsed<Rank> {
+    let digit = one_of('1'..='8').parse_next(input)?;
+    Ok(Rank::from_char(digit).expect("a digit of a rank"))
+}
+
+/// A square, or the file or the rank that is given alone.
+type Place = (Option<File>, Option<Rank>);
+
+fn place(input: &mut Stream<'_>) -> Parsed<Place> {
+    blanks(input)?;
+    let place = (opt(file).parse_next(input)?, opt(rank).parse_next(input)?);
+    let follows = peek(opt(any)).parse_next(input)?;
+    if place == (None, None) || follows.is_some_and(|c| c.is_ascii_alphanumeric()) {
+        return expected(input, "a square, a file from a to h or a rank from 1 to 8");
+    }
+    Ok(place)
+}
+
+/// Parses the squares after a piece: a place or a list in brackets. Without squares, all squares count.
+fn squares(input: &mut Stream<'_>) -> Parsed<Bitboard> {
+    if symbol("[")(input)? {
+        let ranges: Vec<Bitboard> = separated(1.., range, ",").parse_next(input)?;
+        blanks(input)?;
+        if !symbol("]")(input)? {
+            return expected(input, "a comma or ]");
+        }
+        return Ok(ranges.into_iter().fold(Bitboard::EMPTY, |all, it| all | it));
+    }
+    let next = peek(opt(any)).parse_next(input)?;
+    let word: &str = peek(letters).parse_next(input)?;
+    let begins = match next {
+        Some(c) if c.is_ascii_digit() => true,
+        // A word such as `and` is an operator.
+        Some('a'..='h') => word.len() == 1,
+        _ => false,
+    };
+    match begins {
+        true => {
+            let place = place(input)?;
+            Ok(rectangle(place, place))
+        }
+        false => Ok(Bitboard::FULL),
+    }
+}
+
+fn range(input: &mut Stream<'_>) -> Parsed<Bitboard> {
+    let first = place(input)?;
+    if !symbol("-")(input)? {
+        blanks(input)?;
+        return Ok(rectangle(first, first));
+    }
+    blanks(input)?;
+    let at = input.current_token_start();
+    let last = place(input)?;
+    blanks(input)?;
+    let is_same_kind =
+        first.0.is_some() == last.0.is_some() && first.1.is_some() == last.1.is_some();
+    if !is_same_kind || last.0 < first.0 || last.1 < first.1 {
+        return fault(
+            at,
+            "expected the end of a range that is not before its beginning, such as b-e, 2-4 or a4-c5",
+        );
+    }
+    Ok(rectangle(first, last))
+}
+
+/// Returns the squares between the files and the ranks of two places. Without files or ranks, all of them count.
+fn rectangle(first: Place, last: Place) -> Bitboard {
+    let files = File::ALL.into_iter().filter(|file| {
+        first.0.is_none_or(|first| first <= *file) && last.0.is_none_or(|last| *file <= last)
+    });
+    let ranks = Rank::ALL.into_iter().filter(|rank| {
+        first.1.is_none_or(|first| first <= *rank) && last.1.is_none_or(|last| *rank <= last)
+    });
+    let files = files.fold(Bitboard::EMPTY, |all, file| all | Bitboard::from_file(file));
+    files & ranks.fold(Bitboard::EMPTY, |all, rank| all | Bitboard::from_rank(rank))
+}
+
+/// An item of a list in brackets, with the offset at which it begins.
+struct Item<'t> {
+    at: usize,
+    text: &'t str,
+}
+
+/// Parses a list of items in brackets, which are separated by commas.
+fn list<T>(input: &mut Stream<'_>, read: impl Fn(Item<'_>) -> Parsed<T>) -> Parsed<Vec<T>> {
+    require(input, "[")?;
+    let mut items = Vec::new();
+    loop {
+        blanks(input)?;
+        let at = input.current_token_start();
+        let text: &str = take_while(0.., |c: char| !matches!(c, ',' | ']')).parse_next(input)?;
+        items.push(read(Item {
+            at,
+            text: text.trim_ascii_end(),
+        })?);
+        if opt(",").parse_next(input)?.is_some() {
+            continue;
+        }
+        require(input, "]")?;
+        return Ok(items);
+    }
+}
+
+/// Reads the placement of a FEN.
+fn placement(at: usize, text: &str) -> Parsed<Board> {
+    match Board::from_ascii_board_fen(text.as_bytes()) {
+        Ok(board) if text.matches('/').count() == 7 => Ok(board),
+        _ => fault(
+            at,
+            "expected the placement of a FEN: eight ranks from 8 to 1, such as 8/8/8/3P4/8/8/8/8",
+        ),
+    }
+}
+
+fn fen(item: Item<'_>) -> Parsed<FenFields> {
+    let mut fields = item.text.split_ascii_whitespace();
+    let board = placement(item.at, fields.next().unwrap_or_default())?;
+    let offset = |field: &str| item.at + (field.as_ptr().addr() - item.text.as_ptr().addr());
+    let mut read = FenFields {
+        board,
+        turn: None,
+        castling: None,
+        en_passant: None,
+        halfmoves: None,
+        fullmoves: None,
+    };
+    for (number, field) in fields.enumerate() {
+        let number_of_moves = || match field.parse() {
+            Ok(moves) => Ok(Some(moves)),
+            Err(_) => fault(offset(field), "expected a number of moves"),
+        };
+        match number {
+            0 => match field {
+                "w" => read.turn = Some(Color::White),
+                "b" => read.turn = Some(Color::Black),
+                _ => return fault(offset(field), "expected w or b, the side to move"),
+            },
+            1 => match castling(&read.board, field) {
+                Some(rooks) => read.castling = Some(rooks),
+                None => {
+                    return fault(
+                        offset(field),
+                        "expected castling rights that this placement allows, such as KQkq or -",
+                    );
+                }
+            },
+            2 => match (field, field.parse()) {
+                ("-", _) => read.en_passant = Some(None),
+                (_, Ok(square)) => read.en_passant = Some(Some(square)),
+                _ => return fault(offset(field), "expected an en passant square or -"),
+            },
+            3 => read.halfmoves = number_of_moves()?,
+            4 => read.fullmoves = number_of_moves()?,
+            _ => return fault(offset(field), "expected the end of a FEN with six fields"),
+        }
+    }
+    Ok(read)
+}
+
+/// Returns the squares of the rooks of castling rights, or `None` if the rights do not fit the board.
+fn castling(board: &Board, field: &str) -> Option<Bitboard> {
+    let mut rooks = Bitboard::EMPTY;
+    for letter in field.chars().filter(|_| field != "-") {
+        let color = Color::from_white(letter.is_ascii_uppercase());
+        let back = Bitboard::from_rank(color.fold_wb(Rank::First, Rank::Eighth));
+        let king = board.king_of(color).filter(|king| back.contains(*king))?;
+        let candidates = board.rooks() & board.by_color(color) & back;
+        let rook = match letter.to_ascii_lowercase() {
+            'k' => candidates.last().filter(|rook| *rook > king),
+            'q' => candidates.first().filter(|rook| *rook < king),
+            letter => {
+                let file = Bitboard::from_file(File::from_char(letter)?);
+                (candidates & file).single_square()
+            }
+        };
+        rooks.add(rook?);
+    }
+    (!field.is_empty()).then_some(rooks)
+}
+
+/// Reads the pieces of both sides, which the letter `v` separates.
+fn counts(item: Item<'_>, example: &str) -> Parsed<Counts> {
+    let problem = |at| fault(at, format!("expected letters of pieces, such as {example}"));
+    let Some((white, black)) = item.text.split_once(['v', 'V']) else {
+        return problem(item.at);
+    };
+    let mut counts = [[0u8; 6]; 2];
+    for (side, text, at) in [(0, white, item.at), (1, black, item.at + white.len() + 1)] {
+        for (index, letter) in text.char_indices() {
+            let role = Role::from_char(letter);
+            let Some(role) = role.filter(|_| side == 1 || letter.is_ascii_uppercase()) else {
+                return problem(at + index);
+            };
+            let count = &mut counts[side][role as usize - 1];
+            *count = count.saturating_add(1);
+        }
+    }
+    Ok(Counts(counts))
+}
+
+fn move_pattern(item: Item<'_>) -> Parsed<MovePattern> {
+    let mut text = Stateful {
+        input: LocatingSlice::new(item.text),
+        state: 0,
+    };
+    match pattern(&mut text) {
+        Ok(pattern) if text.input.is_empty() && !item.text.is_empty() => Ok(pattern),
+        _ => fault(
+            item.at + text.current_token_start(),
+            "expected a move or a part of one, such as Bxh7, O-O-O, e8=Q, N, xQ, x, =Q, + or #",
+        ),
+    }
+}
+
+fn role(input: &mut Stream<'_>) -> Parsed<Role> {
+    let letter = one_of(|c: char| "KQRBNP".contains(c)).parse_next(input)?;
+    Ok(Role::from_char(letter).expect("a letter of a piece"))
+}
+
+fn pattern(input: &mut Stream<'_>) -> Parsed<MovePattern> {
+    let mut pattern = MovePattern::default();
+    let upper = input.input.to_ascii_uppercase().replace('0', "O");
+    let castling = [
+        ("O-O-O", CastlingSide::QueenSide),
+        ("O-O", CastlingSide::KingSide),
+    ];
+    if let Some((word, side)) = castling
+        .into_iter()
+        .find(|(word, _)| upper.starts_with(word))
+    {
+        input.next_slice(word.len());
+        pattern.castling = Some(side);
+    } else {
+        pattern_of_squares(input, &mut pattern)?;
+    }
+    match opt(one_of(['+', '#'])).parse_next(input)? {
+        Some('+') => pattern.is_check = true,
+        Some(_) => pattern.is_mate = true,
+        None => {}
+    }
+    Ok(pattern)
+}
+
+fn pattern_of_squares(input: &mut Stream<'_>, pattern: &mut MovePattern) -> Parsed<()> {
+    let any_piece = opt('*').parse_next(input)?.is_some();
+    if !any_piece {
+        pattern.role = opt(role).parse_next(input)?;
+    }
+    let place = |input: &mut Stream<'_>| -> Parsed<Place> {
+        Ok((opt(file).parse_next(input)?, opt(rank).parse_next(input)?))
+    };
+    let mut first = place(input)?;
+    if opt('@').parse_next(input)?.is_some() {
+        pattern.is_drop = true;
+    } else if opt('x').parse_next(input)?.is_some() {
+        pattern.is_capture = true;
+        pattern.captured = opt(role).parse_next(input)?;
+    } else {
+        _ = opt('-').parse_next(input)?;
+    }
+    let mut target = (None, None);
+    if pattern.captured.is_none() {
+        target = place(input)?;
+        if target == (None, None) && !pattern.is_capture {
+            target = std::mem::take(&mut first);
+        }
+    }
+    (pattern.from_file, pattern.from_rank) = first;
+    match target {
+        (Some(file), Some(rank)) => pattern.to = Some(Square::from_coords(file, rank)),
+        (None, None) => {}
+        _ => return fault(0, "expected a square"),
+    }
+    // A square without a letter is the target of a pawn, as in SAN.
+    let is_pawn = pattern.to.is_some() && !pattern.is_capture || first.0.is_some();
+    if pattern.role.is_none() && !any_piece && is_pawn && !is_between_squares(first) {
+        pattern.role = Some(Role::Pawn);
+    }
+    let promotion = preceded('=', opt(role));
+    if let Some(promotion) = opt(promotion).parse_next(input)? {
+        pattern.is_promotion = true;
+        pattern.promotion = promotion;
+    } else if pattern.to.is_some() {
+        pattern.promotion = opt(role).parse_next(input)?;
+        pattern.is_promotion = pattern.promotion.is_some();
+    }
+    Ok(())
+}
+
+/// Returns `true` if a move names its first square, as in `g1f3`. Such a move says which piece it moves.
+fn is_between_squares(first: Place) -> bool {
+    first.0.is_some() && first.1.is_some()
+}

@@ -1,0 +1,693 @@
+//! Compiled queries. A query becomes a tree of tests on bitboards, in which cheap tests come first.
+//!
+//! A test that looks back at earlier positions, such as `then`, has a *slot*: its value in the current position, and
+//! what it remembers of the positions before. The slots are computed in order, once for each position, so a query takes
+//! time in proportion to its length. A test inside of two `either` is needed for both orders of colors, and has a slot
+//! as well; without it, each level of `either` would double the number of tests.
+
+use std::collections::HashMap;
+
+use shakmaty::{Bitboard, ByColor, ByRole, Color, Move, Position, Role, Square};
+
+use super::{
+    ast::{Comparison, Counts, FenFields, Kind, MovePattern, Node, Pieces, Placement},
+    grammar::Fault,
+};
+
+/// An upper bound on the number of half-moves of a game, whose text has at most 16 MiB.
+const MAX_PLIES: i64 = 1 << 24;
+
+/// A number that is computed from a position.
+#[derive(Debug)]
+enum Number {
+    Constant(i64),
+    Count(Pieces, Bitboard),
+    Ply,
+    Negative(Box<Number>),
+    Product(Vec<Number>),
+    /// Terms, with `true` for those that are subtracted.
+    Sum(Vec<(bool, Number)>),
+}
+
+/// A test of a position.
+#[derive(Debug)]
+enum Test {
+    /// Some of these pieces stand on these squares.
+    Any(Pieces, Bitboard),
+    Compare(Number, Comparison, Number),
+    Turn(Color),
+    Check,
+    Mate,
+    Stalemate,
+    Fen(Vec<(FenFields, Placement)>),
+    Board(Vec<Placement>),
+    Material(Vec<Counts>),
+    Imbalance(Vec<Counts>),
+    Move(Vec<MovePattern>),
+    Not(Box<Test>),
+    All(Vec<Test>),
+    AnyOf(Vec<Test>),
+    /// The value of a slot.
+    Slot(usize),
+}
+
+/// A test whose value is computed once for each position.
+#[derive(Debug)]
+enum Slot {
+    Shared(Test),
+    /// The first test passed in an earlier position, and the second passes in this one.
+    Then(Test, Test),
+    /// The test passes in this position and in the ones before, as many as the number says.
+    For(Test, u32),
+}
+
+/// A compiled query.
+#[derive(Debug)]
+pub(super) struct Program {
+    slots: Vec<Slot>,
+    root: Test,
+    /// Whether a game without pieces might not match any more, so that it is worth checking.
+    can_end: bool,
+}
+
+/// What a [`Slot`] knows after some positions of a game.
+#[derive(Copy, Clone, Default, Debug)]
+struct SlotState {
+    /// The value in the current position.
+    holds: bool,
+    /// For `then`, 1 if the first test passed in an earlier position. For `for`, the number of positions in a row.
+    memory: u32,
+}
+
+impl Program {
+    /// Compiles a query.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if an operator has a condition where it needs a number, or if numbers can become too large.
+    pub(super) fn new(query: &Node) -> Result<Program, Fault> {
+        let mut compiler = Compiler::default();
+        let root = compiler.condition(query, Mode::default())?;
+        let mut program = Program {
+            slots: compiler.slots,
+            root,
+            can_end: false,
+        };
+        let end = Bounds {
+            kinds: [[0; 6]; 2],
+            all: [0; 2],
+            ply: MAX_PLIES,
+            pawns: None,
+        };
+        let states = vec![SlotState::default(); program.slots.len()];
+        program.can_end = !program.may_pass(&end, &states);
+        Ok(program)
+    }
+
+    /// Returns `false` if the query passes neither in a position within `bounds` nor in a later one.
+    fn may_pass(&self, bounds: &Bounds, states: &[SlotState]) -> bool {
+        let mut slots: Vec<bool> = Vec::with_capacity(self.slots.len());
+        for (slot, state) in self.slots.iter().zip(states) {
+            let may = |test: &Test| test.outlook(bounds, &slots).0;
+            let passes = match slot {
+                Slot::Shared(test) | Slot::For(test, _) => may(test),
+                Slot::Then(first, second) => (state.memory > 0 || may(first)) && may(second),
+            };
+            slots.push(passes);
+        }
+        self.root.outlook(bounds, &slots).0
+    }
+}
+
+/// How a part of a query is compiled.
+#[derive(Copy, Clone, Default)]
+struct Mode {
+    /// Whether colors are exchanged.
+    is_mirrored: bool,
+    /// Whether the part is inside of `either`, so that it is compiled for both orders of colors.
+    is_in_either: bool,
+}
+
+#[derive(Default)]
+struct Compiler {
+    slots: Vec<Slot>,
+    /// The slots of `either` inside of another `either`, by the address of the node.
+    shared: HashMap<*const Node, usize>,
+}
+
+impl Compiler {
+    fn add_slot(&mut self, slot: Slot) -> Test {
+        self.slots.push(slot);
+        Test::Slot(self.slots.len() - 1)
+    }
+
+    fn conditions(&mut self, nodes: &[Node], mode: Mode) -> Result<Vec<Test>, Fault> {
+        let tests = nodes.iter().map(|node| self.condition(node, mode));
+        let mut tests: Vec<Test> = tests.collect::<Result<_, _>>()?;
+        tests.sort_by_cached_key(Test::cost);
+        Ok(tests)
+    }
+
+    /// Compiles a condition. A number is a condition that passes if the number is not 0.
+    fn condition(&mut self, node: &Node, mode: Mode) -> Result<Test, Fault> {
+        let is_mirrored = mode.is_mirrored;
+        let color = |color: Color| if is_mirrored { !color } else { color };
+        Ok(match &node.kind {
+            Kind::Number(_)
+            | Kind::Count(..)
+            | Kind::Ply
+            | Kind::Negative(_)
+            | Kind::Product(_)
+            | Kind::Sum(_) => {
+                let number = number(node, is_mirrored)?;
+                comparison(number, Comparison::Unequal, Number::Constant(0))
+            }
+            Kind::Compare(left, sign, right) => comparison(
+                number(left, is_mirrored)?,
+                *sign,
+                number(right, is_mirrored)?,
+            ),
+            Kind::Not(node) => match self.condition(node, mode)? {
+                Test::Not(test) => *test,
+                test => Test::Not(Box::new(test)),
+            },
+            Kind::And(nodes) => Test::All(self.conditions(nodes, mode)?),
+            Kind::Or(nodes) => Test::AnyOf(self.conditions(nodes, mode)?),
+            Kind::For(node, 1) => self.condition(node, mode)?,
+            Kind::For(node, positions) => {
+                let test = self.condition(node, mode)?;
+                self.add_slot(Slot::For(test, *positions))
+            }
+            Kind::Then(nodes) => {
+                let mut nodes = nodes.iter();
+                let first = nodes.next().expect("a sequence has parts");
+                let mut all = self.condition(first, mode)?;
+                for node in nodes {
+                    let next = self.condition(node, mode)?;
+                    all = self.add_slot(Slot::Then(all, next));
+                }
+                all
+            }
+            Kind::Either(inner) => {
+                if let Some(slot) = self.shared.get(&std::ptr::from_ref(node)) {
+                    return Ok(Test::Slot(*slot));
+                }
+                let of = |is_mirrored| Mode {
+                    is_mirrored,
+                    is_in_either: true,
+                };
+                let both = vec![
+                    self.condition(inner, of(false))?,
+                    self.condition(inner, of(true))?,
+                ];
+                let both = Test::AnyOf(both);
+                if !mode.is_in_either {
+                    return Ok(both);
+                }
+                self.shared.insert(node, self.slots.len());
+                self.add_slot(Slot::Shared(both))
+            }
+            Kind::Turn(side) => Test::Turn(color(*side)),
+            Kind::Check => Test::Check,
+            Kind::Mate => Test::Mate,
+            Kind::Stalemate => Test::Stalemate,
+            Kind::Fen(fens) => {
+                let with_placement = |fen: FenFields| {
+                    let placement = Placement::of(&fen.board);
+                    (fen, placement)
+                };
+                let fens = oriented(fens, is_mirrored, FenFields::mirrored);
+                Test::Fen(fens.into_iter().map(with_placement).collect())
+            }
+            Kind::Board(all) => Test::Board(oriented(all, is_mirrored, Placement::mirrored)),
+            Kind::Material(all) => Test::Material(oriented(all, is_mirrored, Counts::mirrored)),
+            Kind::Imbalance(all) => Test::Imbalance(oriented(all, is_mirrored, Counts::mirrored)),
+            Kind::Move(all) => Test::Move(oriented(all, is_mirrored, MovePattern::mirrored)),
+        })
+    }
+}
+
+/// Copies the items of a list, mirrored if `is_mirrored` says so.
+fn oriented<T: Clone>(items: &[T], is_mirrored: bool, mirror: fn(&T) -> T) -> Vec<T> {
+    match is_mirrored {
+        true => items.iter().map(mirror).collect(),
+        false => items.to_vec(),
+    }
+}
+
+/// Compiles a number, and checks that it cannot overflow.
+fn number(node: &Node, is_mirrored: bool) -> Result<Number, Fault> {
+    let number = match &node.kind {
+        Kind::Number(number) => Number::Constant(*number),
+        Kind::Count(pieces, squares) if is_mirrored => {
+            Number::Count(pieces.mirrored(), squares.flip_vertical())
+        }
+        Kind::Count(pieces, squares) => Number::Count(*pieces, *squares),
+        Kind::Ply => Number::Ply,
+        Kind::Negative(node) => Number::Negative(Box::new(number(node, is_mirrored)?)),
+        Kind::Product(nodes) => {
+            let factors = nodes.iter().map(|node| number(node, is_mirrored));
+            Number::Product(factors.collect::<Result<_, _>>()?)
+        }
+        Kind::Sum(terms) => {
+            let terms = terms.iter();
+            let terms =
+                terms.map(|(is_subtracted, node)| Ok((*is_subtracted, number(node, is_mirrored)?)));
+            Number::Sum(terms.collect::<Result<_, _>>()?)
+        }
+        _ => {
+            return Err(Fault {
+                at: node.at,
+                problem: "expected a number, such as Q or 3, found a condition".to_owned(),
+            });
+        }
+    };
+    match number.range(&Bounds::FULL) {
+        Some(_) => Ok(number),
+        None => Err(Fault {
+            at: node.at,
+            problem: "these numbers are too large".to_owned(),
+        }),
+    }
+}
+
+fn comparison(left: Number, sign: Comparison, right: Number) -> Test {
+    let (Number::Count(pieces, squares), Number::Constant(number)) = (&left, &right) else {
+        return Test::Compare(left, sign, right);
+    };
+    let any = Test::Any(*pieces, *squares);
+    match (sign, number) {
+        (Comparison::Unequal | Comparison::Greater, 0) | (Comparison::GreaterOrEqual, 1) => any,
+        (Comparison::Equal | Comparison::LessOrEqual, 0) | (Comparison::Less, 1) => {
+            Test::Not(Box::new(any))
+        }
+        _ => Test::Compare(left, sign, right),
+    }
+}
+
+/// Upper bounds on the numbers of pieces in all later positions, and a lower bound on the number of half-moves.
+struct Bounds {
+    /// Of White and of Black, in the order of [`Role::ALL`].
+    kinds: [[i64; 6]; 2],
+    all: [i64; 2],
+    ply: i64,
+    /// The pawns of White and of Black, which only move forwards. `None` if this is unknown.
+    pawns: Option<[Bitboard; 2]>,
+}
+
+impl Bounds {
+    const FULL: Bounds = Bounds {
+        kinds: [[64; 6]; 2],
+        all: [64; 2],
+        ply: 0,
+        pawns: None,
+    };
+
+    fn of<P: Position>(pos: &P, ply: u32) -> Bounds {
+        let board = pos.board();
+        let material = board.material();
+        let kinds = Color::ALL.map(|color| {
+            let side = material.get(color);
+            Role::ALL.map(|role| match role {
+                Role::Pawn | Role::King => i64::from(*side.get(role)),
+                // Each pawn may be promoted.
+                _ => i64::from(*side.get(role)) + i64::from(side.pawn),
+            })
+        });
+        Bounds {
+            kinds,
+            all: Color::ALL.map(|color| board.by_color(color).count() as i64),
+            ply: i64::from(ply),
+            pawns: Some(Color::ALL.map(|color| board.pawns() & board.by_color(color))),
+        }
+    }
+
+    fn most(&self, pieces: Pieces, squares: Bitboard) -> i64 {
+        let most = match pieces {
+            Pieces::Kind(color, role) => self.kinds[color as usize ^ 1][role as usize - 1],
+            Pieces::All(color) => self.all[color as usize ^ 1],
+        };
+        most.min(squares.count() as i64)
+    }
+
+    /// Returns `false` if the pieces cannot stand on these squares now or later.
+    fn allow(&self, placement: &Placement) -> bool {
+        placement.0.iter().all(|(pieces, squares)| {
+            let needed = squares.count() as i64;
+            let is_reachable = match (pieces, self.pawns) {
+                // No pawn comes back to its first rank.
+                (Pieces::Kind(color, Role::Pawn), Some(pawns)) => {
+                    let first = color.fold_wb(shakmaty::Rank::Second, shakmaty::Rank::Seventh);
+                    let first = Bitboard::from_rank(first) & *squares;
+                    first.is_subset(pawns[*color as usize ^ 1])
+                }
+                _ => true,
+            };
+            is_reachable && needed <= self.most(*pieces, *squares)
+        })
+    }
+}
+
+impl Number {
+    /// Returns the lowest and the highest value in positions within `bounds` and later ones, or `None` if it does not
+    /// fit an `i64`.
+    fn range(&self, bounds: &Bounds) -> Option<(i64, i64)> {
+        match self {
+            Number::Constant(number) => Some((*number, *number)),
+            Number::Count(pieces, squares) => Some((0, bounds.most(*pieces, *squares))),
+            Number::Ply => Some((bounds.ply, MAX_PLIES)),
+            Number::Negative(number) => {
+                let (low, high) = number.range(bounds)?;
+                Some((high.checked_neg()?, low.checked_neg()?))
+            }
+            Number::Product(factors) => {
+                let mut product = (1i64, 1i64);
+                for factor in factors {
+                    let (low, high) = factor.range(bounds)?;
+                    let corners = [
+                        product.0.checked_mul(low)?,
+                        product.0.checked_mul(high)?,
+                        product.1.checked_mul(low)?,
+                        product.1.checked_mul(high)?,
+                    ];
+                    let lowest = corners.into_iter().min()?;
+                    product = (lowest, corners.into_iter().max()?);
+                }
+                Some(product)
+            }
+            Number::Sum(terms) => {
+                let mut sum = (0i64, 0i64);
+                for (is_subtracted, term) in terms {
+                    let (low, high) = term.range(bounds)?;
+                    sum = match is_subtracted {
+                        false => (sum.0.checked_add(low)?, sum.1.checked_add(high)?),
+                        true => (sum.0.checked_sub(high)?, sum.1.checked_sub(low)?),
+                    };
+                }
+                Some(sum)
+            }
+        }
+    }
+
+    fn cost(&self) -> usize {
+        match self {
+            Number::Constant(_) | Number::Ply => 1,
+            Number::Count(..) => 2,
+            Number::Negative(number) => number.cost(),
+            Number::Product(numbers) => numbers.iter().map(Number::cost).sum(),
+            Number::Sum(terms) => terms.iter().map(|(_, term)| term.cost()).sum(),
+        }
+    }
+}
+
+impl Test {
+    /// Returns about how long the test takes, to order tests.
+    fn cost(&self) -> usize {
+        match self {
+            Test::Slot(_) | Test::Turn(_) => 1,
+            Test::Any(..) => 2,
+            Test::Compare(left, _, right) => 1 + left.cost() + right.cost(),
+            Test::Move(patterns) => 2 + patterns.len(),
+            Test::Board(boards) => 1 + 2 * boards.len(),
+            Test::Fen(fens) => 1 + 4 * fens.len(),
+            Test::Material(all) | Test::Imbalance(all) => 12 + all.len(),
+            Test::Check => 10,
+            Test::Mate | Test::Stalemate => 2,
+            Test::Not(test) => test.cost(),
+            Test::All(tests) | Test::AnyOf(tests) => {
+                tests.iter().map(Test::cost).fold(1, usize::saturating_add)
+            }
+        }
+    }
+
+    /// Returns whether the test may pass, and whether it may fail, in a position within `bounds` or a later one. `slots`
+    /// contains whether the tests in slots may pass.
+    fn outlook(&self, bounds: &Bounds, slots: &[bool]) -> (bool, bool) {
+        match self {
+            Test::Any(pieces, squares) => (bounds.most(*pieces, *squares) > 0, true),
+            Test::Compare(left, sign, right) => {
+                let (Some(left), Some(right)) = (left.range(bounds), right.range(bounds)) else {
+                    return (true, true);
+                };
+                let (less, greater) = (left.0 < right.1, left.1 > right.0);
+                let equal = left.0 <= right.1 && right.0 <= left.1;
+                let is_fixed = left.0 == left.1 && right == left;
+                match sign {
+                    Comparison::Equal => (equal, !is_fixed),
+                    Comparison::Unequal => (!is_fixed, equal),
+                    Comparison::Less => (less, left.1 >= right.0),
+                    Comparison::LessOrEqual => (left.0 <= right.1, greater),
+                    Comparison::Greater => (greater, left.0 <= right.1),
+                    Comparison::GreaterOrEqual => (left.1 >= right.0, less),
+                }
+            }
+            Test::Board(boards) => (boards.iter().any(|board| bounds.allow(board)), true),
+            Test::Fen(fens) => (fens.iter().any(|(_, board)| bounds.allow(board)), true),
+            Test::Material(all) => {
+                let may = |counts: &Counts| {
+                    (0..2).all(|side| {
+                        let wanted = counts.0[side].map(i64::from);
+                        let kinds = wanted.iter().zip(&bounds.kinds[side]);
+                        kinds.into_iter().all(|(wanted, most)| wanted <= most)
+                            && wanted.iter().sum::<i64>() <= bounds.all[side]
+                    })
+                };
+                (all.iter().any(may), true)
+            }
+            Test::Not(test) => {
+                let (may_pass, may_fail) = test.outlook(bounds, slots);
+                (may_fail, may_pass)
+            }
+            Test::All(tests) => {
+                let outlooks = || tests.iter().map(|test| test.outlook(bounds, slots));
+                (outlooks().all(|it| it.0), outlooks().any(|it| it.1))
+            }
+            Test::AnyOf(tests) => {
+                let outlooks = || tests.iter().map(|test| test.outlook(bounds, slots));
+                (outlooks().any(|it| it.0), outlooks().all(|it| it.1))
+            }
+            Test::Slot(slot) => (slots[*slot], true),
+            Test::Turn(_)
+            | Test::Check
+            | Test::Mate
+            | Test::Stalemate
+            | Test::Imbalance(_)
+            | Test::Move(_) => (true, true),
+        }
+    }
+}
+
+/// A position in which tests are evaluated.
+struct Now<'a, P> {
+    pos: &'a P,
+    /// The move that is played in the position. `None` in the last position.
+    mv: Option<Move>,
+    ply: u32,
+    slots: &'a [SlotState],
+}
+
+impl<P: Position + Clone> Now<'_, P> {
+    fn number(&self, number: &Number) -> i64 {
+        match number {
+            Number::Constant(number) => *number,
+            Number::Count(pieces, squares) => {
+                (pieces.on(self.pos.board()) & *squares).count() as i64
+            }
+            Number::Ply => i64::from(self.ply),
+            Number::Negative(number) => -self.number(number),
+            Number::Product(factors) => factors.iter().map(|factor| self.number(factor)).product(),
+            Number::Sum(terms) => {
+                let terms = terms
+                    .iter()
+                    .map(|(is_subtracted, term)| match is_subtracted {
+                        true => -self.number(term),
+                        false => self.number(term),
+                    });
+                terms.sum()
+            }
+        }
+    }
+
+    fn passes(&self, test: &Test) -> bool {
+        let pos = self.pos;
+        match test {
+            Test::Any(pieces, squares) => (pieces.on(pos.board()) & *squares).any(),
+            Test::Compare(left, sign, right) => sign.holds(self.number(left), self.number(right)),
+            Test::Turn(turn) => pos.turn() == *turn,
+            Test::Check => pos.is_check(),
+            // A position in which a move is played is neither.
+            Test::Mate => self.mv.is_none() && pos.is_checkmate(),
+            Test::Stalemate => self.mv.is_none() && pos.is_stalemate(),
+            Test::Fen(fens) => fens.iter().any(|(fen, _)| self.has_fen(fen)),
+            Test::Board(boards) => boards.iter().any(|Placement(parts)| {
+                let mut parts = parts.iter();
+                parts.all(|(pieces, squares)| squares.is_subset(pieces.on(pos.board())))
+            }),
+            Test::Material(all) => all.contains(&self.counts()),
+            Test::Imbalance(all) => {
+                let ours = surplus(self.counts());
+                all.iter().any(|counts| surplus(*counts) == ours)
+            }
+            Test::Move(patterns) => self
+                .mv
+                .is_some_and(|mv| patterns.iter().any(|pattern| self.is_move(mv, pattern))),
+            Test::Not(test) => !self.passes(test),
+            Test::All(tests) => tests.iter().all(|test| self.passes(test)),
+            Test::AnyOf(tests) => tests.iter().any(|test| self.passes(test)),
+            Test::Slot(slot) => self.slots[*slot].holds,
+        }
+    }
+
+    fn counts(&self) -> Counts {
+        let material: ByColor<ByRole<u8>> = self.pos.board().material();
+        Counts(Color::ALL.map(|color| Role::ALL.map(|role| *material.get(color).get(role))))
+    }
+
+    fn has_fen(&self, fen: &FenFields) -> bool {
+        let pos = self.pos;
+        let en_passant = |wanted: Option<Square>| match wanted {
+            Some(square) => pos.maybe_ep_square() == Some(square),
+            None => pos.legal_ep_square().is_none(),
+        };
+        *pos.board() == fen.board
+            && fen.turn.is_none_or(|turn| pos.turn() == turn)
+            && fen
+                .castling
+                .is_none_or(|rooks| pos.castles().castling_rights() == rooks)
+            && fen.halfmoves.is_none_or(|moves| pos.halfmoves() == moves)
+            && fen
+                .fullmoves
+                .is_none_or(|moves| pos.fullmoves().get() == moves)
+            && fen.en_passant.is_none_or(en_passant)
+    }
+
+    fn is_move(&self, mv: Move, pattern: &MovePattern) -> bool {
+        let MovePattern {
+            role,
+            castling,
+            is_drop,
+            from_file,
+            from_rank,
+            is_capture,
+            captured,
+            to,
+            is_promotion,
+            promotion,
+            is_check,
+            is_mate,
+        } = *pattern;
+        let target = match mv {
+            Move::Castle { king, rook } => {
+                let side = shakmaty::CastlingSide::from_king_side(king < rook);
+                side.king_to(self.pos.turn())
+            }
+            mv => mv.to(),
+        };
+        let from = mv.from();
+        role.is_none_or(|role| mv.role() == role)
+            && to.is_none_or(|to| target == to)
+            && (!is_capture || mv.is_capture())
+            && captured.is_none_or(|role| mv.capture() == Some(role))
+            && from_file.is_none_or(|file| from.is_some_and(|from| from.file() == file))
+            && from_rank.is_none_or(|rank| from.is_some_and(|from| from.rank() == rank))
+            && castling.is_none_or(|side| mv.castling_side() == Some(side))
+            && (!is_drop || matches!(mv, Move::Put { .. }))
+            && (!is_promotion || mv.is_promotion())
+            && promotion.is_none_or(|role| mv.promotion() == Some(role))
+            && (!is_check && !is_mate || {
+                let mut after = self.pos.clone();
+                after.play_unchecked(mv);
+                if is_mate {
+                    after.is_checkmate()
+                } else {
+                    after.is_check()
+                }
+            })
+    }
+}
+
+/// Cancels the pieces that both sides have.
+fn surplus(Counts([white, black]): Counts) -> [i16; 6] {
+    std::array::from_fn(|role| i16::from(white[role]) - i16::from(black[role]))
+}
+
+/// The state of a query after some positions of a game.
+#[derive(Clone, Default, Debug)]
+pub(super) struct State {
+    slots: Vec<SlotState>,
+    ply: u32,
+    /// The number of pieces and the pawns when it was last checked whether the query can still pass.
+    checked: Option<(usize, Bitboard)>,
+    /// Whether the query passes in no later position.
+    pub is_over: bool,
+}
+
+impl State {
+    /// Prepares for the first position of a game.
+    pub(super) fn reset(&mut self, program: &Program) {
+        self.slots.clear();
+        self.slots.resize(program.slots.len(), SlotState::default());
+        (self.ply, self.checked, self.is_over) = (0, None, false);
+    }
+
+    /// Evaluates the query in the next position of a game. `mv` is the move that is played there. `only_loses` says that
+    /// pieces are only captured and pawns only promoted.
+    pub(super) fn visit<P: Position + Clone>(
+        &mut self,
+        program: &Program,
+        pos: &P,
+        mv: Option<Move>,
+        only_loses: bool,
+    ) -> bool {
+        if self.is_over {
+            return false;
+        }
+        for (index, slot) in program.slots.iter().enumerate() {
+            let SlotState { holds: _, memory } = self.slots[index];
+            let now = Now {
+                pos,
+                mv,
+                ply: self.ply,
+                slots: &self.slots,
+            };
+            self.slots[index] = match slot {
+                Slot::Shared(test) => SlotState {
+                    holds: now.passes(test),
+                    memory,
+                },
+                Slot::Then(first, second) => SlotState {
+                    holds: memory > 0 && now.passes(second),
+                    memory: u32::from(memory > 0 || now.passes(first)),
+                },
+                Slot::For(test, positions) => {
+                    let memory = if now.passes(test) {
+                        memory.saturating_add(1)
+                    } else {
+                        0
+                    };
+                    SlotState {
+                        holds: memory >= *positions,
+                        memory,
+                    }
+                }
+            };
+        }
+        let now = Now {
+            pos,
+            mv,
+            ply: self.ply,
+            slots: &self.slots,
+        };
+        let passes = now.passes(&program.root);
+        self.ply += 1;
+        if program.can_end && only_loses {
+            let board = pos.board();
+            let pieces = (board.occupied().count(), board.pawns());
+            if self.checked != Some(pieces) {
+                self.checked = Some(pieces);
+                self.is_over = !program.may_pass(&Bounds::of(pos, self.ply), &self.slots);
+            }
+        }
+        passes
+    }
+}

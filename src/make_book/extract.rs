@@ -1,0 +1,82 @@
+//! The options of the output that contains the games themselves.
+
+use std::path::PathBuf;
+
+use crate::games::pgn::ExportFormat;
+
+/// An output with the games that count: as PGN, as a JSON document, or as their number.
+///
+/// ```
+/// use polybook::{MakeBook, make_book::Extract, pgn::Input, position::VariantChoice, selection::Selection};
+///
+/// # let dir = tempfile::tempdir()?;
+/// # let out = dir.path().join("castled.pgn");
+/// let mut selection = Selection::default();
+/// selection.set("position", "move[O-O-O]")?;
+/// let run = MakeBook::new([Input::file("data/famous.pgn")]).variant(VariantChoice::Auto);
+/// let run = run.selection(selection).allow_empty(true).extract(Extract::new(&out));
+/// let report = run.run()?;
+/// assert!(report.extracted.is_some());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Extract {
+    pub(super) path: PathBuf,
+    pub(super) form: ExtractForm,
+    pub(super) limit: Option<u64>,
+    pub(super) sample: Option<(u64, u64)>,
+    pub(super) keep_broken: bool,
+}
+
+/// How the games of an [`Extract`] are written.
+#[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
+pub enum ExtractForm {
+    /// Each game as it stands in the input, byte by byte, followed by a blank line.
+    #[default]
+    Text,
+    /// Each game in the export format of the PGN standard.
+    Export(ExportFormat),
+    /// A JSON document that says where each game is, and where the query about positions holds.
+    Json,
+    /// The number of the games.
+    Count,
+}
+
+impl Extract {
+    /// Creates an output at `path`, which contains each game as it stands in the input. The path `-` means standard
+    /// output. If the name ends in `.zst` or `.gz`, the output is compressed.
+    pub fn new(path: impl Into<PathBuf>) -> Extract {
+        Extract {
+            path: path.into(),
+            form: ExtractForm::default(),
+            limit: None,
+            sample: None,
+            keep_broken: false,
+        }
+    }
+
+    /// Sets how the games are written.
+    pub fn form(mut self, form: ExtractForm) -> Extract {
+        self.form = form;
+        self
+    }
+
+    /// Limits the output to the first `games` games. Default: no limit.
+    pub fn limit(mut self, games: u64) -> Extract {
+        self.limit = Some(games);
+        self
+    }
+
+    /// Limits the output to a random sample of `games` games, which are kept in memory. The same `seed` chooses the same
+    /// games. Default: all games.
+    pub fn sample(mut self, games: u64, seed: u64) -> Extract {
+        self.sample = Some((games, seed));
+        self
+    }
+
+    /// Sets whether games that cannot be read to their end are written too, as they stand in the input. Default: no.
+    pub fn keep_broken(mut self, keep: bool) -> Extract {
+        self.keep_broken = keep;
+        self
+    }
+}

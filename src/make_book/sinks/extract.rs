@@ -1,0 +1,343 @@
+//! The games themselves as an output of a run.
+
+use std::{
+    collections::BinaryHeap,
+    io::Write,
+    path::{Path, PathBuf},
+    sync::Mutex,
+};
+
+use serde_json::json;
+use siphasher::sip::SipHasher13;
+
+use crate::{
+    chess::position::{Variant, fen_of},
+    error::{At, Result},
+    games::{
+        openings::OpeningNumber,
+        pgn::{ExportFacts, GameReader, GameResult, Input, play_from_start},
+    },
+    make_book::{
+        collected::{CollectedData, Needs},
+        extract::{Extract, ExtractForm},
+        inputs::Inputs,
+        options::MakeBook,
+        sink::{BatchSink, CountedGame, Plan, Sink},
+    },
+    storage::output::{BufferedFile, Finished, begin_text},
+    task,
+};
+
+/// An open output of games.
+struct ExtractSink<'a> {
+    extract: &'a Extract,
+    /// The variant of games without a `Variant` tag.
+    untagged: Variant,
+    state: Mutex<State>,
+}
+
+/// What was written so far. Games are added in the order of the inputs.
+struct State {
+    out: Compressed,
+    path: PathBuf,
+    /// The number of games that the output contains.
+    games: u64,
+    /// The number of games that were considered for the sample.
+    offered: u64,
+    /// The sample: the games with the smallest hashes, with their numbers. The game with the greatest hash is on top.
+    sample: BinaryHeap<(u64, u64, Vec<u8>)>,
+}
+
+/// A file that is compressed if its name says so.
+enum Compressed {
+    Plain(BufferedFile),
+    #[cfg(feature = "compression")]
+    Zstd(Box<zstd::Encoder<'static, BufferedFile>>),
+    #[cfg(feature = "compression")]
+    Gzip(flate2::write::GzEncoder<BufferedFile>),
+}
+
+impl Compressed {
+    fn new(path: &Path, file: BufferedFile) -> Result<Compressed> {
+        let ending = path.extension().unwrap_or_default().to_ascii_lowercase();
+        Ok(match ending.to_str() {
+            #[cfg(feature = "compression")]
+            Some("zst") => {
+                let encoder = zstd::Encoder::new(file, 0).at(path, "write")?;
+                Compressed::Zstd(Box::new(encoder))
+            }
+            #[cfg(feature = "compression")]
+            Some("gz") => {
+                let level = flate2::Compression::default();
+                Compressed::Gzip(flate2::write::GzEncoder::new(file, level))
+            }
+            _ => Compressed::Plain(file),
+        })
+    }
+
+    fn write_all(&mut self, bytes: &[u8]) -> std::io::Result<()> {
+        match self {
+            Compressed::Plain(file) => file.write_all(bytes),
+            #[cfg(feature = "compression")]
+            Compressed::Zstd(encoder) => encoder.write_all(bytes),
+            #[cfg(feature = "compression")]
+            Compressed::Gzip(encoder) => encoder.write_all(bytes),
+        }
+    }
+
+    fn finish(self, path: &Path) -> Result<Finished> {
+        let file = match self {
+            Compressed::Plain(file) => file,
+            #[cfg(feature = "compression")]
+            Compressed::Zstd(encoder) => encoder.finish().at(path, "write")?,
+            #[cfg(feature = "compression")]
+            Compressed::Gzip(encoder) => encoder.finish().at(path, "write")?,
+        };
+        file.finish()
+    }
+}
+
+/// Plans the output of games, and adds what it needs to `needs`. Returns `None` if no games are written.
+pub(super) fn plan<'a>(
+    options: &'a MakeBook,
+    _: &'a Inputs<'_>,
+    needs: &mut Needs,
+) -> Option<Plan<'a>> {
+    let extract = options.extract.as_ref()?;
+    if let ExtractForm::Export(format) = extract.form {
+        needs.openings |= format.needs_openings();
+    }
+    let untagged = options.inputs.first().map(Input::untagged_variant);
+    Some(Plan {
+        path: &extract.path,
+        needs_games_reason: Some("the output contains games"),
+        memory_shares: 0,
+        begin: Box::new(move |_| {
+            let file = BufferedFile::new(begin_text(&extract.path, options.force)?);
+            let mut state = State {
+                path: file.target().to_owned(),
+                out: Compressed::new(&extract.path, file)?,
+                games: 0,
+                offered: 0,
+                sample: BinaryHeap::new(),
+            };
+            if extract.form == ExtractForm::Json {
+                state.put(b"{\"games\":[")?;
+            }
+            Ok(Box::new(ExtractSink {
+                extract,
+                untagged: untagged.unwrap_or_default(),
+                state: Mutex::new(state),
+            }))
+        }),
+    })
+}
+
+impl ExtractSink<'_> {
+    /// Returns what the output contains for a game. `text` is the text of its batch, which begins at `batch_offset`.
+    fn written(&self, game: &ChosenGame, text: &[u8], batch_offset: u64) -> Vec<u8> {
+        let of_game = &text[game.begin..game.end];
+        match self.extract.form {
+            ExtractForm::Export(format) if !game.is_broken => {
+                let opening = game.opening.opening().map(|opening| {
+                    let variation = &opening.name[opening.family().len()..];
+                    let variation = variation.trim_start_matches([':', ',', ' ']);
+                    [opening.eco, opening.family(), variation]
+                });
+                let facts = ExportFacts {
+                    opening,
+                    plies: game.plies,
+                    result: game.result,
+                };
+                format.write(of_game, self.untagged, &facts)
+            }
+            ExtractForm::Text | ExtractForm::Export(_) => {
+                [of_game.trim_ascii_end(), b"\n\n"].concat()
+            }
+            ExtractForm::Json => {
+                let offset = batch_offset + game.begin as u64;
+                let mut found = json!({"file": null, "offset": offset});
+                if game.is_broken {
+                    found["broken"] = true.into();
+                }
+                if let Some(first) = game.matches.first() {
+                    found["matches"] = game.matches.clone().into();
+                    found["fen"] = self.fen(of_game, *first).into();
+                }
+                found.to_string().into_bytes()
+            }
+            ExtractForm::Count => Vec::new(),
+        }
+    }
+
+    /// Returns the FEN of a position of a game.
+    fn fen(&self, text: &[u8], ply: u32) -> Option<String> {
+        let mut reader = GameReader::new(text).with_untagged_variant(self.untagged);
+        reader.next_game();
+        let (mut plies, mut fen) = (0, None);
+        let played = play_from_start(&mut reader, |_, pos, _, _| {
+            if plies == ply {
+                fen = Some(fen_of(pos.position()));
+            }
+            plies += 1;
+            Ok(fen.is_none())
+        });
+        fen.or_else(|| played.ok().map(|played| fen_of(played.last.position())))
+    }
+}
+
+impl State {
+    fn put(&mut self, bytes: &[u8]) -> Result<()> {
+        self.out.write_all(bytes).at(&self.path, "write")
+    }
+
+    /// Adds a game to the output or to the sample. `text` is empty if only the number of games is written.
+    fn add(&mut self, extract: &Extract, text: Vec<u8>) -> Result<()> {
+        let Some((most, seed)) = extract.sample else {
+            return self.write(extract, &text);
+        };
+        let number = self.offered;
+        self.offered += 1;
+        let hash = SipHasher13::new_with_keys(seed, 0).hash(&number.to_le_bytes());
+        let least = self.sample.peek().map(|(greatest, ..)| *greatest);
+        if (self.sample.len() as u64) < most {
+            self.sample.push((hash, number, text));
+        } else if least.is_some_and(|greatest| hash < greatest) {
+            self.sample.pop();
+            self.sample.push((hash, number, text));
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, extract: &Extract, text: &[u8]) -> Result<()> {
+        if extract.limit.is_some_and(|limit| self.games >= limit) {
+            return Ok(());
+        }
+        if extract.form == ExtractForm::Json && self.games > 0 {
+            self.put(b",\n")?;
+        }
+        self.games += 1;
+        self.put(text)
+    }
+
+    /// Writes what follows the games.
+    fn end(&mut self, extract: &Extract) -> Result<()> {
+        let mut sample = std::mem::take(&mut self.sample).into_vec();
+        sample.sort_unstable_by_key(|(_, number, _)| *number);
+        for (_, _, text) in sample {
+            self.write(extract, &text)?;
+        }
+        match extract.form {
+            ExtractForm::Json => self.put(format!("],\"total\":{}}}\n", self.games).as_bytes()),
+            ExtractForm::Count => self.put(format!("{}\n", self.games).as_bytes()),
+            ExtractForm::Text | ExtractForm::Export(_) => Ok(()),
+        }
+    }
+}
+
+impl Sink for ExtractSink<'_> {
+    fn batch(&self, _plies: usize) -> Option<Box<dyn BatchSink + '_>> {
+        Some(Box::new(ExtractBatch {
+            sink: self,
+            begin: 0,
+            games: Vec::new(),
+        }))
+    }
+
+    fn write(self: Box<Self>, counted: &mut CollectedData<'_>) -> Result<Finished> {
+        let ExtractSink { extract, state, .. } = *self;
+        let mut state = state.into_inner().unwrap_or_else(|err| err.into_inner());
+        state.end(extract)?;
+        counted.games.report.extracted = Some(state.games);
+        state.out.finish(&state.path)
+    }
+}
+
+/// A game of a batch that meets the conditions.
+struct ChosenGame {
+    /// The number of the game in the batch.
+    number: u32,
+    begin: usize,
+    end: usize,
+    is_broken: bool,
+    result: GameResult,
+    plies: usize,
+    opening: OpeningNumber,
+    matches: Vec<u32>,
+    /// What the output contains for the game. Empty until the end of the batch.
+    written: Vec<u8>,
+}
+
+/// The games of a batch that meet the conditions, in their order.
+struct ExtractBatch<'a> {
+    sink: &'a ExtractSink<'a>,
+    /// The offset in the batch at which the current game begins.
+    begin: usize,
+    games: Vec<ChosenGame>,
+}
+
+impl BatchSink for ExtractBatch<'_> {
+    fn next_game(&mut self, game: &GameReader<'_>, _batch_offset: u64) {
+        self.begin = game.game_offset();
+    }
+
+    fn count(&mut self, game: &CountedGame<'_>) {
+        self.games.push(ChosenGame {
+            number: game.number,
+            begin: self.begin,
+            end: game.end,
+            is_broken: false,
+            result: game.result,
+            plies: game.length,
+            opening: game.opening,
+            matches: game.matches.to_vec(),
+            written: Vec::new(),
+        });
+    }
+
+    fn reject(&mut self, number: u32, end: usize) {
+        if self.sink.extract.keep_broken {
+            self.games.push(ChosenGame {
+                number,
+                begin: self.begin,
+                end,
+                is_broken: true,
+                result: GameResult::Unknown,
+                plies: 0,
+                opening: OpeningNumber::default(),
+                matches: Vec::new(),
+                written: Vec::new(),
+            });
+        }
+    }
+
+    fn end_batch(&mut self, text: &[u8], batch_offset: u64) {
+        for game in &mut self.games {
+            game.written = self.sink.written(game, text, batch_offset);
+        }
+    }
+
+    fn leave_out(&mut self, games: &[u32]) {
+        self.games
+            .retain(|game| games.binary_search(&game.number).is_err());
+    }
+
+    fn process_in_order(&mut self, input: &Path) -> Result<()> {
+        let extract = self.sink.extract;
+        let mut state = task::lock(&self.sink.state);
+        for game in std::mem::take(&mut self.games) {
+            let mut text = game.written;
+            if extract.form == ExtractForm::Json {
+                let file = serde_json::Value::from(input.to_string_lossy());
+                let rest = &text[b"{\"file\":null".len()..];
+                text = [format!("{{\"file\":{file}").as_bytes(), rest].concat();
+            }
+            state.add(extract, text)?;
+        }
+        Ok(())
+    }
+
+    fn add(self: Box<Self>) -> Result<()> {
+        Ok(())
+    }
+}

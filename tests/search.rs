@@ -1,0 +1,235 @@
+//! Queries about the board, and extracting games.
+
+use std::{fs, path::Path};
+
+use crate::common::{fails, fed, ok, ok_json, python, run, run_python, sample, temp};
+
+#[test]
+fn queries_find_what_python_chess_finds() {
+    let Some(python) = python(&["chess"]) else {
+        return;
+    };
+    let program = Path::new(env!("CARGO_BIN_EXE_polybook"));
+    run_python(
+        &python,
+        "search_board.py",
+        &[program, &sample("famous.pgn")],
+    );
+}
+
+#[test]
+fn the_examples_of_the_page_find_as_many_games_as_it_says() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let page = fs::read_to_string(root.join("docs/search.md")).unwrap();
+    let (_, examples) = page.split_once("## Examples").unwrap();
+    let dir = temp();
+    let games = sample("selfplay.pgn");
+    let mut found = Vec::new();
+    let mut stated = Vec::new();
+    for line in examples
+        .lines()
+        .filter(|line| line.contains('`') && line.starts_with('|'))
+    {
+        let query = line.split('`').nth(1).unwrap().replace("\\|", "|");
+        let number = line
+            .trim_end_matches([' ', '|'])
+            .rsplit(' ')
+            .next()
+            .unwrap();
+        let games = games.to_str().unwrap();
+        let count = ok(
+            dir.path(),
+            &["extract", "-q", games, "--count", "--position", &*query],
+        );
+        found.push(format!("{query}: {}", count.trim()));
+        stated.push(format!("{query}: {number}"));
+    }
+    assert_eq!(found.len(), 20);
+    assert_eq!(found, stated);
+}
+
+const GAMES: &str = "\
+; a comment before\n[Event \"A\"]\n[White \"Tal, M\"]\n[Black \"B\"]\n[Result \"1-0\"]\n\n1. e4 {first} e5 (1... c5 2. Nf3) 2. Qh5 Ke7\n\
+3. Qxe5# 1-0\n\n[White \"C\"]\n[Black \"D\"]\n[Result \"0-1\"]\n\n1. d4 d5 2. Ke5 0-1\n\n\
+[Event \"C\"]\r\n[White \"E\"]\r\n[Black \"F\"]\r\n[Result \"*\"]\r\n\r\n1. d4   d5 2. c4 *\r\n\r\n\
+[Event \"A\"]\n[White \"Tal, M\"]\n[Black \"B\"]\n[Result \"1-0\"]\n\n1. e4 e5 2. Qh5 Ke7 3. Qxe5# 1-0\n";
+
+/// Writes the games to a file in a new directory.
+fn games() -> tempfile::TempDir {
+    let dir = temp();
+    fs::write(dir.path().join("games.pgn"), GAMES).unwrap();
+    dir
+}
+
+#[test]
+fn games_are_written_byte_by_byte_in_their_order() {
+    let dir = games();
+    let dir = dir.path();
+    let all = ok(dir, "extract games.pgn -q");
+    let first = "[Event \"A\"]\n[White \"Tal, M\"]\n[Black \"B\"]\n[Result \"1-0\"]\n\n1. e4 {first} e5 (1... c5 2. Nf3) 2. Qh5 Ke7\n\
+        3. Qxe5# 1-0\n\n";
+    let third = "[Event \"C\"]\r\n[White \"E\"]\r\n[Black \"F\"]\r\n[Result \"*\"]\r\n\r\n1. d4   d5 2. c4 *\n\n";
+    let last = "[Event \"A\"]\n[White \"Tal, M\"]\n[Black \"B\"]\n[Result \"1-0\"]\n\n1. e4 e5 2. Qh5 Ke7 3. Qxe5# 1-0\n\n";
+    assert_eq!(all, [first, third, last].concat());
+    assert_eq!(ok(dir, "extract games.pgn -q --limit 1"), first);
+    assert_eq!(
+        ok(dir, "extract games.pgn -q --duplicates once"),
+        [first, third].concat()
+    );
+    assert_eq!(ok(dir, "extract games.pgn -q --player tal --count"), "2\n");
+    assert_eq!(
+        ok(dir, &["extract", "games.pgn", "-q", "--position", "P[c4]"]),
+        third
+    );
+    let broken = "[White \"C\"]\n[Black \"D\"]\n[Result \"0-1\"]\n\n1. d4 d5 2. Ke5 0-1\n\n";
+    let kept = ok(dir, "extract games.pgn -q --keep-broken --clean");
+    assert!(kept.contains(broken), "{kept}");
+    assert_eq!(ok(dir, "extract games.pgn -q --keep-broken --count"), "4\n");
+    let said = run(dir, "extract games.pgn --count");
+    let said = String::from_utf8_lossy(&said.stderr).into_owned();
+    assert!(
+        said.contains("rejected: games.pgn: game 2") && said.contains("Ke5"),
+        "{said}"
+    );
+    assert!(
+        said.contains("standard output: 3 of 4 games, 1 rejected"),
+        "{said}"
+    );
+    // Reading the output again gives the same games.
+    let again = fed(dir, "extract - -q", all.as_bytes());
+    assert_eq!(String::from_utf8_lossy(&again.stdout), all);
+}
+
+#[test]
+fn games_are_cleaned_stripped_and_tagged() {
+    let dir = games();
+    let dir = dir.path();
+    let clean = ok(
+        dir,
+        "extract games.pgn -q --player tal --limit 1 --strip comments,variations --add eco,opening,plycount --tags roster",
+    );
+    assert!(
+        clean.contains("[ECO \"C") && clean.contains("[PlyCount \"5\"]\n"),
+        "{clean}"
+    );
+    assert!(
+        clean.ends_with("\n1. e4 e5 2. Qh5 Ke7 3. Qxe5# 1-0\n\n"),
+        "{clean}"
+    );
+    assert!(clean.starts_with("[Event \"A\"]\n[Site \"?\"]\n[Date \"????.??.??\"]\n[Round \"?\"]\n[White \"Tal, M\"]\n"), "{clean}");
+}
+
+#[test]
+fn outputs_are_compressed_complete_and_equal_for_all_threads() {
+    let dir = temp();
+    let dir = dir.path();
+    let games = sample("selfplay.pgn");
+    let games = games.to_str().unwrap();
+    let query = "Q + q = 0 then check";
+    let base = ["extract", "-q", games, "--position", query];
+    let expected = ok(dir, &base);
+    assert!(expected.len() > 1000);
+    for threads in ["1", "2", "5"] {
+        assert_eq!(
+            ok(dir, &[&base[..], &["--threads", threads]].concat()),
+            expected
+        );
+    }
+    for name in ["a.pgn", "a.pgn.zst", "a.pgn.gz"] {
+        assert_eq!(ok(dir, &[&base[..], &["--out", name]].concat()), "");
+        assert_eq!(ok(dir, &["extract", "-q", name]), expected, "{name}");
+    }
+    assert!(fs::metadata(dir.join("a.pgn.zst")).unwrap().len() < expected.len() as u64 / 2);
+    let error = fails(dir, &[&base[..], &["--out", "a.pgn"]].concat(), 1);
+    assert!(error.contains("--force"), "{error}");
+    ok(dir, &[&base[..], &["--out", "a.pgn", "--force"]].concat());
+    let error = fails(dir, &[&base[..], &["--out", "a.pgn.bz2"]].concat(), 2);
+    assert!(error.contains(".zst or .gz"), "{error}");
+    let cleaned = ok(dir, &["extract", "-q", games, "--clean"]);
+    assert!(cleaned.lines().all(|line| line.len() < 80));
+    let again = fed(dir, "extract - -q --clean", cleaned.as_bytes());
+    assert_eq!(String::from_utf8_lossy(&again.stdout), cleaned);
+    // A sample is a part of the games in their order, and depends on the seed only.
+    let sampled = |seed: &str| {
+        ok(
+            dir,
+            &["extract", "-q", games, "--sample", "20", "--seed", seed],
+        )
+    };
+    let (first, other) = (sampled("1"), sampled("2"));
+    assert!(first == sampled("1") && first != other);
+    assert_eq!(first.matches("[Event ").count(), 20);
+    let whole = fs::read_to_string(games).unwrap();
+    let mut from = 0;
+    for game in first.split("\n\n[Event").map(|game| game.trim_end()) {
+        let game = game.trim_start_matches("[Event");
+        from += whole[from..].find(game).unwrap();
+    }
+    let document = ok_json(
+        dir,
+        &[
+            "extract",
+            "-q",
+            games,
+            "--json",
+            "--limit",
+            "3",
+            "--position",
+            "check",
+        ],
+    );
+    assert_eq!(document["total"], 3);
+    let game = &document["games"][0];
+    assert_eq!(game["file"], *games);
+    assert!(
+        game["matches"][0].is_u64() && game["fen"].is_string(),
+        "{game}"
+    );
+    let empty = ok_json(
+        dir,
+        &["extract", "-q", games, "--json", "--position", "Q = 9"],
+    );
+    assert_eq!(empty, serde_json::json!({"games": [], "total": 0}));
+}
+
+#[test]
+fn books_and_errors_name_the_query() {
+    let dir = games();
+    let dir = dir.path();
+    let line = [
+        "make-book",
+        "--json",
+        "-q",
+        "games.pgn",
+        "--min-game=1",
+        "--position",
+        "move[Qxe5#]",
+    ];
+    assert_eq!(ok_json(dir, &line)["games"]["counted"], 2);
+    assert!(ok(dir, "pgheader -s book.bin").contains("--position \"move[Qxe5#]\""));
+    // Positions after the last counted half-move count, too.
+    let short = [&line[..], &["--max-ply", "1", "--force"]].concat();
+    assert_eq!(ok_json(dir, &short)["games"]["counted"], 2);
+    let report = ok_json(
+        dir,
+        &[
+            "make-book",
+            "--json",
+            "-q",
+            "games.pgn",
+            "--force",
+            "--min-game=1",
+            "--position",
+            "mate",
+        ],
+    );
+    assert_eq!(report["filtered_by"], serde_json::json!({"position": 1}));
+    let error = fails(dir, &["extract", "games.pgn", "--position", "P[d9]"], 2);
+    assert!(error.contains("column 4: expected a square"), "{error}");
+    ok(dir, "make-book -q games.pgn --explorer games.idx");
+    let error = fails(dir, &["games", "games.idx", "--position", "mate"], 2);
+    assert!(
+        error.contains("--position does not apply to an index"),
+        "{error}"
+    );
+}
