@@ -42,6 +42,12 @@ impl Formatter for Rounding {
     }
 }
 
+/// Returns `true` if `number` is 0. Serde calls this function to leave out fields that are 0.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+pub(crate) fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
 /// Returns `number` rounded to six decimal places. If `number` would become 0, or if it is too large to be rounded, it
 /// is returned unchanged.
 pub(crate) fn rounded(number: f64) -> f64 {

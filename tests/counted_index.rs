@@ -755,6 +755,49 @@ fn a_server_says_what_counts_cannot_answer() {
     }
 }
 
+/// Counts contain games without a result as draws. Added to counts, games do the same.
+#[test]
+fn unfinished_games_are_draws_beside_counts() {
+    let dir = temp();
+    let dir = dir.path();
+    let games = "1. e4 e5 1-0\n\n1. e4 e5 1/2-1/2\n\n1. e4 c5 *\n";
+    fs::write(dir.join("games.pgn"), games).unwrap();
+    ok(dir, "make-book -q games.pgn --explorer games.idx");
+    ok(
+        dir,
+        &format!("make-book -q games.pgn --counts all.counts {ALL}"),
+    );
+    ok(dir, "make-book -q all.counts --explorer counts.idx");
+    let shown = ok_json(dir, "show counts.idx games.idx --json");
+    let numbers = ["games", "white", "draws", "black", "unfinished"];
+    let of = |document: &Value| numbers.map(|name| document[name].clone());
+    let expected = [json!(6), json!(2), json!(4), json!(0), Value::Null];
+    assert_eq!(of(&shown), expected);
+    assert_eq!(of(&shown["moves"][0]), expected);
+    let output = run(dir, "show counts.idx games.idx");
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(!text.contains("unfinished"), "{text}");
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        said.contains("here they are draws in all sources"),
+        "{said}"
+    );
+    assert!(ok(dir, "show games.idx").contains("unfinished"));
+    let tree = ok(dir, "tree games.idx");
+    assert!(tree.contains("*1"), "{tree}");
+    #[cfg(feature = "serve")]
+    {
+        let served = Served::start(dir, "counts.idx games.idx");
+        let scores = served.json("/scores?by=rating");
+        let score = &scores["scores"][0];
+        assert_eq!(
+            (&score["draws"], &score["unfinished"]),
+            (&json!(4), &Value::Null)
+        );
+        assert_eq!(served.json("/lichess")["unfinished"], Value::Null);
+    }
+}
+
 #[test]
 fn answers_about_games_up_to_a_half_move_state_the_limit() {
     let dir = temp();
@@ -821,6 +864,15 @@ fn answers_about_games_up_to_a_half_move_state_the_limit() {
         let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
         assert_eq!(answer["max_ply"], max_ply, "{indexes}");
     }
+    let moves = "a3 a6 b3 b6 c3 c6 d3";
+    for command in ["games", "openings"] {
+        let words = [command, "games", "--moves", moves, "--json"];
+        let output = run(dir, &words[..]);
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(said.contains("up to half-move 6\n"), "{command}: {said}");
+        let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(answer["max_ply"], 6, "{command}");
+    }
     #[cfg(feature = "serve")]
     {
         let served = Served::start(dir, "short whole games");
@@ -832,6 +884,17 @@ fn answers_about_games_up_to_a_half_move_state_the_limit() {
             ["short", "whole", "games"].map(max_ply),
             [json!(4), Value::Null, json!(6)]
         );
+        for path in [
+            "/games?play=e2e4",
+            "/openings?play=e2e4",
+            "/facets?play=e2e4",
+            "/scores?by=rating&play=e2e4",
+            "/repertoire?play=e2e4",
+        ] {
+            let answer = served.json(&format!("{path}&source=games"));
+            assert_eq!(answer["maxPly"], 6, "{path}");
+        }
+        assert_eq!(served.json("/facets?source=whole")["maxPly"], Value::Null);
         let about = served.json("/about");
         let of = |number: usize| about["sources"][number]["maxPly"].clone();
         assert_eq!([0, 1, 2].map(of), [json!(4), Value::Null, json!(6)]);

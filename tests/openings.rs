@@ -509,6 +509,44 @@ fn games_from_other_positions_are_counted_and_the_advice_shows_them() {
         others(&format!("/games?fen={fen}")),
         serde_json::Value::Null
     );
+    for (path, number) in [
+        ("/facets", 3),
+        ("/scores?by=rating", 3),
+        ("/prepare?player=D&color=white&me=X", 3),
+        ("/prepare?player=D&color=white&me=Y", 2),
+    ] {
+        assert_eq!(others(path), number, "{path}");
+    }
+    for command in ["tree from.pgn", "tree games.pgn"] {
+        let note = said(command);
+        assert!(note.contains("begin in another position"), "{note}");
+    }
+    ok(dir, "make-book -q from.pgn --explorer from.idx");
+    let note = said("tree from.idx");
+    assert!(note.contains("1 game begins in another position"), "{note}");
+    let prepared = said("prepare games.pgn --player X --opponent D --color black");
+    assert!(
+        prepared.contains("3 games begin in another position"),
+        "{prepared}"
+    );
+    fs::write(dir.join("mine.pgn"), "1. e4 e5 *\n").unwrap();
+    for command in [
+        "repertoire build from.pgn --color white --out built.pgn",
+        "repertoire gaps mine.pgn --color white --against from.pgn",
+    ] {
+        let output = run(dir, command);
+        let error = String::from_utf8(output.stderr).unwrap();
+        assert!(!output.status.success(), "{command}");
+        assert!(
+            error.contains("1 game begins in another position") && error.contains("--from \""),
+            "{command}: {error}"
+        );
+    }
+    let built = said("repertoire build games.pgn --color white --out built.pgn");
+    assert!(
+        built.contains("3 games begin in another position"),
+        "{built}"
+    );
     // Counts do not say where games began.
     ok(
         dir,

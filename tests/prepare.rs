@@ -477,6 +477,88 @@ fn lines_of_a_single_game_are_listed_on_demand() {
 }
 
 #[test]
+fn games_without_a_result_are_named_beside_the_scores_that_leave_them_out() {
+    let dir = temp();
+    let dir = dir.path();
+    let game = |year: u16, moves: &str, result: &str| {
+        format!(
+            "[White \"A\"]\n[Black \"B\"]\n[Date \"{year}.??.??\"]\n[Result \"{result}\"]\n\n{moves} {result}\n\n"
+        )
+    };
+    let games = [
+        game(2020, "1. e4 e5", "1-0"),
+        game(2021, "1. e4 c5", "*"),
+        game(2022, "1. e4 e6", "*"),
+    ];
+    fs::write(dir.join("games.pgn"), games.concat()).unwrap();
+    fs::write(dir.join("unfinished.pgn"), games[1..].concat()).unwrap();
+    let command = "--player B --opponent A --color black --exact";
+    let text = ok(dir, &format!("prepare games.pgn {command} --out lines.pgn"));
+    for part in [
+        "A as white        100.0% in 1 game, 2 more without a result, the last 2022\n",
+        "you as black      0.0% in 1 game, 2 more without a result, the last 2022\n",
+        "your games   score  unfinished  answer",
+        "         3    0.0%           2  (no usual answer: ",
+        "your games   score  unfinished  line\n",
+        "         3    0.0%           2  1. e4  (",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    let lines = fs::read_to_string(dir.join("lines.pgn")).unwrap();
+    assert!(
+        lines.contains("3 games of yours (2 without result), 0.0%"),
+        "{lines}"
+    );
+    let own = ok(
+        dir,
+        "prepare games.pgn --player A --opponent B --color white --exact",
+    );
+    assert!(
+        own.contains("your score  unfinished  their games  their score  unfinished  answer"),
+        "{own}"
+    );
+    let none = ok(dir, &format!("prepare unfinished.pgn {command}"));
+    assert!(
+        none.contains("A as white        2 games without a result, the last 2022\n"),
+        "{none}"
+    );
+    assert!(!none.contains("unfinished"), "{none}");
+}
+
+/// The index contains the games that reached its last position, but not their next moves.
+#[test]
+fn a_preparation_at_the_end_of_an_index_says_that_moves_are_not_indexed() {
+    let dir = temp();
+    let dir = dir.path();
+    let moves = "1. e4 e5 2. Nf3";
+    let game = format!("[White \"A\"]\n[Black \"B\"]\n[Result \"1-0\"]\n\n{moves} 1-0\n");
+    fs::write(dir.join("games.pgn"), game).unwrap();
+    ok(dir, "make-book -q games.pgn --explorer idx --max-ply 2");
+    let command = |moves: &'static str| {
+        let words = "prepare idx --player B --opponent A --color black --moves";
+        let mut words: Vec<&str> = words.split(' ').collect();
+        words.push(moves);
+        words
+    };
+    let (at, after) = (command("1. e4 e5"), command("1. e4 e5 2. Nf3"));
+    for words in [&at, &after] {
+        let text = ok(dir, &words[..]);
+        let end = "the next moves are not indexed: the index ends at half-move 2\n";
+        assert!(text.contains(end), "{text}");
+        let json = [&words[..], &["--json"]].concat();
+        assert_eq!(ok_json(dir, &json[..])["max_ply"], 2);
+    }
+    assert!(!ok(dir, &command("1. e4")[..]).contains("the next moves"));
+    let served = Served::start(dir, "-q idx");
+    let asked = "/prepare?player=A&color=white&me=B";
+    let document = served.json(&format!("{asked}&play=e2e4,e7e5"));
+    assert_eq!(
+        (&document["maxPly"], &document["moves"]),
+        (&json!(2), &json!([]))
+    );
+}
+
+#[test]
 fn a_game_in_the_files_of_both_players_counts_once() {
     let dir = temp();
     let dir = dir.path();

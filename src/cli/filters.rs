@@ -8,7 +8,7 @@ use std::{
 use anyhow::bail;
 use clap::{Arg, ArgAction, ArgGroup, ArgMatches, Args, Command, FromArgMatches};
 use polybook::{
-    explorer::{Explorer, Line, MatchedNames, Page, Query, Sort},
+    explorer::{Explorer, Line, MatchedNames, OtherStarts, Page, Query, Sort},
     index::Index,
     make_book::Totals,
     pgn::ConditionError,
@@ -16,7 +16,7 @@ use polybook::{
     storage::output::repeated,
 };
 use serde_json::{Value, json};
-use shakmaty::Color;
+use shakmaty::{Color, variant::VariantPosition};
 
 use super::{Context, counted, index_cache::index_of, input::may_have_games, usage::Usage};
 
@@ -336,9 +336,19 @@ pub fn say_other_starts(
     filters: &Selection,
     context: Context,
 ) -> anyhow::Result<u64> {
-    let Some(others) = explorer.other_starts(line, filters)? else {
-        return Ok(0);
-    };
+    let others = explorer.other_starts(line, filters)?;
+    Ok(say_others(explorer, others, "--fen", context))
+}
+
+/// Prints how many games begin in another position than the answer of a command, and that `option` gives such a
+/// position. Prints nothing if `others` is `None`. Returns the number of games.
+pub fn say_others(
+    explorer: &Explorer,
+    others: Option<OtherStarts>,
+    option: &str,
+    context: Context,
+) -> u64 {
+    let Some(others) = others else { return 0 };
     let (games, begin) = (
         counted(others.games, "game"),
         if others.games == 1 { "begins" } else { "begin" },
@@ -351,11 +361,34 @@ pub fn say_other_starts(
     );
     context.say(&format!(
         "{games} {begin} in another position and {} only in the positions that {}: give such a position, for example \
-         with --fen {fen}\n",
+         with {option} {fen}\n",
         if others.games == 1 { "counts" } else { "count" },
         if others.games == 1 { "it reaches" } else { "they reach" },
     ));
-    Ok(others.games)
+    others.games
+}
+
+/// Says that the index ends, if the answer has no games or `pos` is at or after the end of the index.
+pub fn say_lacking(
+    explorer: &Explorer,
+    (filters, has_games): (&Selection, bool),
+    pos: &VariantPosition,
+    context: Context,
+) {
+    let is_after_end = explorer.max_ply_before(filters, pos).is_some();
+    if let Some(line) = explorer.lacking_line(filters)
+        && (!has_games || is_after_end)
+    {
+        context.say(&line);
+    }
+}
+
+/// Adds the field `max_ply` to a JSON document: the last half-move that is indexed. Adds nothing if games are indexed to
+/// their end.
+pub fn add_max_ply(document: &mut Value, explorer: &Explorer, filters: &Selection) {
+    if let Some(max_ply) = explorer.max_ply(filters) {
+        document["max_ply"] = json!(max_ply);
+    }
 }
 
 /// Returns the value of a tag in the PGN text of a game, or `None` if the game has no such tag, or a value that no FEN

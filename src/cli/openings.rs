@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 use super::{
     Context, counted,
     filters::{
-        SelectionArgs, add_matched, add_other_starts, check_names, explorer_of, say_other_starts,
+        SelectionArgs, add_matched, add_max_ply, add_other_starts, check_names, explorer_of,
+        say_lacking, say_other_starts,
     },
     input::refuse_counts_for_games,
     position::SourceArgs,
@@ -121,7 +122,9 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
         .line_in_explorer(&explorer, &args.source.paths)?;
     let at = Line::at(line.variant(), line.position().clone());
     let table = explorer.openings(&at, &filters)?;
-    let matched = check_names(&explorer, &filters, table.results.games() > 0, context)?;
+    let has_games = table.results.games() > 0;
+    let matched = check_names(&explorer, &filters, has_games, context)?;
+    say_lacking(&explorer, (&filters, has_games), line.position(), context);
     let other_starts = say_other_starts(&explorer, &line, &filters, context)?;
     let mut families = table.families.clone();
     sort(&mut families, order);
@@ -152,6 +155,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
         true => {
             let mut document = document(&table, &rows, of_player)?;
             add_other_starts(&mut document, other_starts);
+            add_max_ply(&mut document, &explorer, &filters);
             add_matched(&mut document, &matched);
             print_json(&document)?;
         }

@@ -211,6 +211,12 @@ impl PositionArgs {
         self.options.variant.or(of_file).unwrap_or_default()
     }
 
+    /// Returns `true` if the options contain a FEN, or `false` if the position follows moves from the starting position.
+    pub fn has_fen(&self) -> bool {
+        // Moves contain no slash.
+        self.options.fen.is_some() || self.position.iter().any(|word| word.contains('/'))
+    }
+
     /// Returns the position that the options describe. Its FEN and its moves are read by the rules of `variant`.
     /// `searched` is the file in which the position will be looked up. The error message for an invalid position
     /// mentions this file.

@@ -6,10 +6,11 @@ use polybook::{
     Error,
     explorer::{
         AnswerSource, MIN_REPLY_GAMES, PlayerGames, Preparation, PrepareQuery, PreparedLine,
-        PreparedMove,
+        PreparedMove, not_indexed,
     },
     position::Keyed,
     repertoire::write_prepared,
+    results::Results,
     selection::Duplicates,
     storage::output::is_standard_output,
 };
@@ -17,7 +18,10 @@ use shakmaty::{Color, Position, variant::VariantPosition};
 
 use super::{
     Context, counted,
-    filters::{SelectionArgs, add_matched, check_names, explorer_of},
+    filters::{
+        SelectionArgs, add_matched, add_max_ply, add_other_starts, check_names, explorer_of,
+        say_others,
+    },
     input::{check_output, refuse_counts_for_games},
     position::{SourceArgs, UntaggedArg},
     repertoire::{Opener, pgn_output},
@@ -186,6 +190,11 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
             ));
         }
     }
+    let others = explorer.other_starts_of_players(&query)?;
+    let other_starts = say_others(&explorer, others, "--fen", context);
+    if let Some(line) = explorer.lacking_line(&filters) {
+        context.say(&line);
+    }
     let lines = prepared.lines.as_deref().unwrap_or_default();
     let names = ShownPlayers {
         theirs: filters.opponent.join(" or "),
@@ -204,10 +213,13 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     };
     if args.json {
         let mut document = serde_json::to_value(&prepared)?;
+        add_other_starts(&mut document, other_starts);
+        add_max_ply(&mut document, &explorer, &filters);
         add_matched(&mut document, &matched);
         print_json(&document)?;
     } else {
-        print(&text(&prepared, &pos, &names))?;
+        let max_ply = explorer.max_ply_before(&filters, &pos);
+        print(&text(&prepared, &pos, &names, max_ply))?;
     }
     written?;
     if let Some(out) = args.out.as_ref().filter(|_| !args.json) {
@@ -241,8 +253,14 @@ fn percent(score: Option<f64>) -> String {
 }
 
 /// Formats `prepared`, the preparation for an opponent, as text. The text contains the results of both players, the
-/// moves in the position `pos`, and the lines to study first.
-fn text(prepared: &Preparation, pos: &VariantPosition, names: &ShownPlayers) -> String {
+/// moves in the position `pos`, and the lines to study first. `max_ply` is the last half-move that is indexed, or `None`
+/// if `pos` occurs before it.
+fn text(
+    prepared: &Preparation,
+    pos: &VariantPosition,
+    names: &ShownPlayers,
+    max_ply: Option<usize>,
+) -> String {
     let mut text = String::new();
     let color = names.color;
     let of = |games: &PlayerGames, color| {
@@ -251,11 +269,14 @@ fn text(prepared: &Preparation, pos: &VariantPosition, names: &ShownPlayers) -> 
         }
         let last = games.last_played.as_ref();
         let last = last.map_or(String::new(), |last| format!(", the last {last}"));
+        let unfinished = counted(games.results.unfinished, "game");
+        let finished = counted(games.results.finished(), "game");
         let score = percent(games.results.score(color));
-        format!(
-            "{score} in {}{last}",
-            counted(games.results.games(), "game")
-        )
+        match (games.results.finished(), games.results.unfinished) {
+            (0, _) => format!("{unfinished} without a result{last}"),
+            (_, 0) => format!("{score} in {finished}{last}"),
+            (_, more) => format!("{score} in {finished}, {more} more without a result{last}"),
+        }
     };
     let met = match (prepared.met.results.games(), prepared.met_reversed) {
         (0, 1..) => format!(
@@ -279,7 +300,8 @@ fn text(prepared: &Preparation, pos: &VariantPosition, names: &ShownPlayers) -> 
     }
     text.push('\n');
     if prepared.moves.is_empty() {
-        text.push_str("no moves in this position\n");
+        let none = || "no moves in this position".to_owned();
+        text += &format!("{}\n", max_ply.map_or_else(none, not_indexed));
     } else if pos.turn() == color {
         own_moves(&mut text, prepared, color);
     } else {
@@ -295,12 +317,17 @@ fn text(prepared: &Preparation, pos: &VariantPosition, names: &ShownPlayers) -> 
         let Some(lines) = lines.as_ref().filter(|lines| !lines.is_empty()) else {
             continue;
         };
+        let unfinished = UnfinishedColumn::of(lines.iter().map(|line| line.yours));
         text += &format!(
-            "\n{title}\n{:>7}  {:>11}  {:>10}  {:>6}  line\n",
-            "1 in", "their games", "your games", "score"
+            "\n{title}\n{:>7}  {:>11}  {:>10}  {:>6}  {}line\n",
+            "1 in",
+            "their games",
+            "your games",
+            "score",
+            unfinished.heading()
         );
         for line in lines {
-            text += &format!("{}\n", line_row(line, pos));
+            text += &format!("{}\n", line_row(line, pos, unfinished));
         }
     }
     text
@@ -338,9 +365,16 @@ fn their_moves(text: &mut String, prepared: &Preparation, color: Color) {
     };
     let answers = Vec::from_iter(prepared.moves.iter().map(answer));
     let width = answers.iter().map(String::len).max().unwrap_or(0).max(7);
+    let unfinished = UnfinishedColumn::of(prepared.moves.iter().map(|mv| mv.yours));
     *text += &format!(
-        "{:<9} {:>7}  {:>6}  {since:>10}  {:>10}  {:>6}  {:<width$}  opening\n",
-        "they play", "games", "share", "your games", "score", "answer"
+        "{:<9} {:>7}  {:>6}  {since:>10}  {:>10}  {:>6}  {}{:<width$}  opening\n",
+        "they play",
+        "games",
+        "share",
+        "your games",
+        "score",
+        unfinished.heading(),
+        "answer"
     );
     let all: u64 = prepared
         .moves
@@ -350,12 +384,13 @@ fn their_moves(text: &mut String, prepared: &Preparation, color: Color) {
     for (mv, answer) in prepared.moves.iter().zip(&answers) {
         let games = mv.theirs.results.games();
         let row = format!(
-            "{:<9} {games:>7}  {:>6}  {:>10}  {:>10}  {:>6}  {answer:<width$}  {}",
+            "{:<9} {games:>7}  {:>6}  {:>10}  {:>10}  {:>6}  {}{answer:<width$}  {}",
             mv.san,
             percent((all > 0).then(|| games as f64 / all as f64)),
             mv.theirs.recent,
             mv.yours.games(),
             percent(mv.yours.score(color)),
+            unfinished.cell(mv.yours),
             opening(mv),
         );
         *text += &format!("{}\n", row.trim_end());
@@ -364,9 +399,20 @@ fn their_moves(text: &mut String, prepared: &Preparation, color: Color) {
 
 /// Appends a table of the user's own moves in `prepared` to `text`. `color` is the color of the user.
 fn own_moves(text: &mut String, prepared: &Preparation, color: Color) {
+    let (yours, theirs) = (
+        UnfinishedColumn::of(prepared.moves.iter().map(|mv| mv.yours)),
+        UnfinishedColumn::of(prepared.moves.iter().map(|mv| mv.theirs.results)),
+    );
     *text += &format!(
-        "{:<9} {:>10}  {:>10}  {:>11}  {:>11}  {:<10}  opening\n",
-        "you play", "your games", "your score", "their games", "their score", "answer"
+        "{:<9} {:>10}  {:>10}  {}{:>11}  {:>11}  {}{:<10}  opening\n",
+        "you play",
+        "your games",
+        "your score",
+        yours.heading(),
+        "their games",
+        "their score",
+        theirs.heading(),
+        "answer"
     );
     for mv in &prepared.moves {
         let answer = match &mv.answer {
@@ -374,12 +420,14 @@ fn own_moves(text: &mut String, prepared: &Preparation, color: Color) {
             None => "",
         };
         let row = format!(
-            "{:<9} {:>10}  {:>10}  {:>11}  {:>11}  {answer:<10}  {}",
+            "{:<9} {:>10}  {:>10}  {}{:>11}  {:>11}  {}{answer:<10}  {}",
             mv.san,
             mv.yours.games(),
             percent(mv.yours.score(color)),
+            yours.cell(mv.yours),
             mv.theirs.results.games(),
             percent(mv.theirs.results.score(!color)),
+            theirs.cell(mv.theirs.results),
             opening(mv),
         );
         *text += &format!("{}\n", row.trim_end());
@@ -390,8 +438,38 @@ fn opening(mv: &PreparedMove) -> &'static str {
     mv.opening.map_or("", |opening| opening.name)
 }
 
+/// A column with the numbers of games without a result, which count in the numbers of games but not in the scores. A
+/// table contains the column only if a score leaves such games out.
+#[derive(Copy, Clone)]
+struct UnfinishedColumn {
+    is_shown: bool,
+}
+
+impl UnfinishedColumn {
+    fn of(mut results: impl Iterator<Item = Results>) -> UnfinishedColumn {
+        UnfinishedColumn {
+            is_shown: results.any(|of| of.unfinished > 0 && of.finished() > 0),
+        }
+    }
+
+    fn heading(self) -> String {
+        self.text("unfinished")
+    }
+
+    fn cell(self, results: Results) -> String {
+        self.text(&results.unfinished.to_string())
+    }
+
+    fn text(self, text: &str) -> String {
+        match self.is_shown {
+            true => format!("{text:>10}  "),
+            false => String::new(),
+        }
+    }
+}
+
 /// Formats a line to prepare as a row of the table of such lines. `start` is the first position of the line.
-fn line_row(line: &PreparedLine, start: &VariantPosition) -> String {
+fn line_row(line: &PreparedLine, start: &VariantPosition, unfinished: UnfinishedColumn) -> String {
     let opening = line.opening.map(|opening| opening.name);
     let state = match (line.gap, line.line_end, &line.answer) {
         (true, ..) => Some(GAP),
@@ -405,11 +483,12 @@ fn line_row(line: &PreparedLine, start: &VariantPosition) -> String {
         details => format!("  ({details})"),
     };
     format!(
-        "{:>7.1}  {:>11}  {:>10}  {:>6}  {}{details}",
+        "{:>7.1}  {:>11}  {:>10}  {:>6}  {}{}{details}",
         1.0 / line.chance,
         line.theirs.results.games(),
         line.yours.games(),
         percent(line.score.map(|score| score / 100.0)),
+        unfinished.cell(line.yours),
         line.text(start),
     )
 }

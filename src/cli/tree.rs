@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use polybook::{
+    explorer::Line,
     position::Variant,
     progress::Meter,
     repertoire::{FileOrder, OpenedSource},
@@ -10,7 +11,7 @@ use polybook::{
     tree::{EvaluatedSource, Limits, LinesOf, MoveSource, Tree, TreeFormat},
 };
 use serde_json::json;
-use shakmaty::Color;
+use shakmaty::{Color, variant::VariantPosition};
 
 use super::{
     Context, counted,
@@ -18,7 +19,7 @@ use super::{
     input::{check_output, ending, output_name},
     position::{self, PositionArgs, Searched, UntaggedArg},
     progress::quiet_on_terminal,
-    repertoire::Opener,
+    repertoire::{Opener, say_absent},
     resources::{MemoryArgs, count},
     terminal::Output,
     usage::Usage,
@@ -128,8 +129,15 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
         true => context,
         false => quiet_on_terminal(context),
     };
-    let moves =
-        progress.show_progress("writing the tree", |meter| write(args, source, out, meter))?;
+    let start = start_in(args, &source.0)?;
+    let line = match args.position.has_fen() {
+        true => Line::at(start.0, start.1.clone()),
+        false => Line::start(start.0),
+    };
+    say_absent(&source.0, (&line, &start.1), "--fen", context)?;
+    let moves = progress.show_progress("writing the tree", |meter| {
+        write(args, (source, start.1), out, meter)
+    })?;
     let path = output_name(&args.out);
     let text = match moves {
         _ if is_file => format!("{path}: {}\n", counted(moves, "move")),
@@ -143,17 +151,26 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
 /// A source of moves from which a tree is built, and the order of its moves if it is a repertoire in PGN.
 type Opened = (OpenedSource, Option<FileOrder>);
 
-/// Writes the tree of moves of a source to `out`, and returns the number of moves in the tree.
-fn write(args: &Args, opened: Opened, mut out: Output, meter: &Meter) -> anyhow::Result<u64> {
-    let (source, order) = opened;
+/// Returns the variant of the tree, and the position in which the tree starts.
+fn start_in(args: &Args, source: &OpenedSource) -> anyhow::Result<(Variant, VariantPosition)> {
     let searched = Searched {
         file: &args.source,
         only: source.stated_variant(),
     };
     let asked = args.position.options.variant;
     let variant = asked.unwrap_or(source.variant());
+    Ok((variant, args.position.position_in(variant, &searched)?))
+}
+
+/// Writes the tree of moves of a source, which starts in a given position, to `out`. Returns the number of moves in the
+/// tree.
+fn write(
+    args: &Args,
+    ((source, order), start): (Opened, VariantPosition),
+    mut out: Output,
+    meter: &Meter,
+) -> anyhow::Result<u64> {
     let source: Box<dyn MoveSource> = Box::new(source);
-    let start = args.position.position_in(variant, &searched)?;
     let limits = Limits {
         max_ply: args.max_ply.map(usize::from),
         min_weight: args.min_weight,

@@ -9,7 +9,7 @@ use crate::games::pgn::GameResult;
 
 /// The numbers of games with each result.
 ///
-/// An unfinished game is not a draw. The only exception is Lichess's form of the numbers.
+/// An unfinished game is not a draw, with two exceptions: Lichess's form of the numbers, and sums over counts and games.
 /// Sources of counts contain no unfinished games, because such games were counted as draws or not at all.
 ///
 /// ```
@@ -85,6 +85,15 @@ impl Results {
     pub fn score(self, side: Color) -> Option<f64> {
         let stats = self.for_side(side);
         (stats.games() > 0).then(|| stats.score())
+    }
+
+    /// Returns these results with the unfinished games as draws, as in counts.
+    pub fn with_unfinished_as_draws(self) -> Results {
+        Results {
+            draws: self.draws.saturating_add(self.unfinished),
+            unfinished: 0,
+            ..self
+        }
     }
 
     /// Serializes `white`, `draws`, `black` and, unless it is 0, `unfinished`.

@@ -13,6 +13,7 @@ use crate::{
     error::{Diagnosis, counted},
     formats::book::{LossSummary, MinimaxSummary},
     games::{pgn::unknown_variant, selection::Condition},
+    json::is_zero,
     progress::Meter,
     provenance::{GameCounts, Pruned, as_text},
 };
@@ -165,10 +166,6 @@ impl Totals {
         .filter(|(number, ..)| *number > 0)
         .map(|(number, one, several)| format!("{number} {}", if number == 1 { one } else { several }))
     }
-}
-
-fn is_zero(number: &u64) -> bool {
-    *number == 0
 }
 
 fn is_false(fact: &bool) -> bool {

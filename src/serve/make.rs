@@ -33,13 +33,13 @@ use super::{
     queue::Visitor,
     refusal::parameter,
     request,
-    state::{AppState, FileStates, check_unchanged},
+    state::{AnsweredGames, AppState, FileStates, check_unchanged},
 };
 use crate::{
     chess::position::{Keyed, Variant},
     error::{At, Error, Result, counted},
     explore::{
-        explorer::{MIN_REPLY_GAMES, SourceFile},
+        explorer::{Line, MIN_REPLY_GAMES, SourceFile},
         repertoire::{
             Additions, Build, CommentDetail, FindGaps, Gaps, LineReport, OpenOptions, OpenedSource,
             OwnMoveRule, RepertoireFile, Writing, add_to_pgn, build, gaps, line_report,
@@ -690,14 +690,19 @@ fn list_gaps(
     found.gaps.truncate(limit as usize);
     found.line_ends.truncate(limit as usize);
     found.several_moves.truncate(limit as usize);
-    // Each gap and each move after the end of a line was played in games.
-    let filters = (&query.filters, total + total_line_ends > 0);
+    let line = Line::at(variant, start);
+    let games = AnsweredGames {
+        filters: &query.filters,
+        // Each gap and each move after the end of a line was played in games.
+        has_games: total + total_line_ends > 0,
+        other_starts: app.other_starts(&line, &query.filters, &|| !stop.load(Ordering::Relaxed))?,
+    };
     let found = FoundGaps {
         total,
         total_line_ends,
         found,
     };
-    app.with_unknown_name(filters, &found, stop)
+    app.with_reasons(games, &found, stop)
 }
 
 /// Answers `/repertoire`: returns a report on a position for each of the server's repertoires. The reports are based on
@@ -744,8 +749,9 @@ pub(super) fn report_repertoires(
         query.line.position(),
         &query.filters,
     )?;
+    let games = app.answered_games(&query, !games.is_empty(), stop)?;
     let document = BTreeMap::from([("repertoires", reports)]);
-    app.answered(key, (&query.filters, !games.is_empty()), &document, stop)
+    app.answered(key, games, &document, stop)
 }
 
 /// Returns one of the server's repertoires as PGN, with the user's edits from the request. Moves that the user removed

@@ -14,12 +14,12 @@ use super::{
     Refusal, Request,
     content::{CacheKey, JSON, PGN, ResponseBody},
     make::min_games,
-    state::AppState,
+    state::{AnsweredGames, AppState},
 };
 use crate::{
     chess::position::Keyed,
     explore::{
-        explorer::{MIN_REPLY_GAMES, PrepareQuery, Selection},
+        explorer::{MIN_REPLY_GAMES, PrepareQuery, Selection, not_indexed},
         repertoire::write_prepared,
     },
 };
@@ -87,7 +87,11 @@ pub(super) fn prepare(
             let unknown = app
                 .explorer
                 .unknown_name_while(&filters, &should_continue)?;
-            let no_lines = || "there are no lines to look at first".to_owned();
+            let (explorer, pos) = (&app.explorer, query.line.position());
+            let no_lines = || match explorer.max_ply_before(&filters, pos) {
+                Some(max_ply) => not_indexed(max_ply),
+                None => "there are no lines to look at first".to_owned(),
+            };
             let problem = unknown.map_or_else(no_lines, |unknown| unknown.to_string());
             return Err(Refusal::bad(problem));
         }
@@ -96,5 +100,11 @@ pub(super) fn prepare(
         return app.cached(key, ResponseBody::pgn(games));
     }
     let has_games = prepared.theirs.results.games() > 0 && prepared.yours.results.games() > 0;
-    app.answered(key, (&filters, has_games), &prepared, stop)
+    let others = app.explorer.other_starts_of_players(&query)?;
+    let games = AnsweredGames {
+        filters: &filters,
+        has_games,
+        other_starts: others.map(|others| others.games),
+    };
+    app.answered(key, games, &prepared, stop)
 }

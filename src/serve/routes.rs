@@ -37,7 +37,7 @@ use super::{
     queue::Permit,
     refusal::Refusal,
     request::{WholeQuery, query_of},
-    state::{AppState, ShouldContinue, SuggestRequest, Thread, WithOtherStarts, catch_panics},
+    state::{AppState, ShouldContinue, SuggestRequest, Thread, catch_panics},
 };
 use crate::{
     explore::explorer::Suggestion,
@@ -402,8 +402,8 @@ fn suggestions(app: &AppState, key: &CacheKey) -> Result<ResponseBody, Refusal> 
 fn facets(app: &AppState, key: &CacheKey, stop: &Arc<AtomicBool>) -> Result<ResponseBody, Refusal> {
     let query = app.request(key, Route::Facets)?.query;
     let facets = app.explorer.facets(&query.line, &query.filters)?;
-    let has_games = facets.games > 0;
-    app.answered(key, (&query.filters, has_games), &facets, stop)
+    let games = app.answered_games(&query, facets.games > 0, stop)?;
+    app.answered(key, games, &facets, stop)
 }
 
 /// Answers `/scores`: returns the results of the games that reach a position, separately for each rating group. `key`
@@ -412,9 +412,9 @@ fn facets(app: &AppState, key: &CacheKey, stop: &Arc<AtomicBool>) -> Result<Resp
 fn scores(app: &AppState, key: &CacheKey, stop: &Arc<AtomicBool>) -> Result<ResponseBody, Refusal> {
     let query = app.request(key, Route::Scores)?.query;
     let scores = app.explorer.scores(&query.line, &query.filters)?;
-    let has_games = !scores.is_empty();
+    let games = app.answered_games(&query, !scores.is_empty(), stop)?;
     let scores = BTreeMap::from([("scores", scores)]);
-    app.answered(key, (&query.filters, has_games), &scores, stop)
+    app.answered(key, games, &scores, stop)
 }
 
 /// Answers `/openings`: returns the openings of the games that reach a position, as JSON. `key` contains the path and
@@ -437,12 +437,8 @@ fn openings(
             .explorer
             .openings_by_variation(&query.line, &query.filters)?,
     };
-    let has_games = openings.results.games() > 0;
-    let answer = WithOtherStarts {
-        answer: openings,
-        other_starts: app.other_starts(&query, &|| !stop.load(Ordering::Relaxed))?,
-    };
-    app.answered(key, (&query.filters, has_games), &answer, stop)
+    let games = app.answered_games(&query, openings.results.games() > 0, stop)?;
+    app.answered(key, games, &openings, stop)
 }
 
 /// The paths of the routes that accept a form. Other routes refuse the method `POST`, so their forms are not received.

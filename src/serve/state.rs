@@ -31,8 +31,8 @@ use super::{
 use crate::{
     error::{At, Error, Result},
     explore::explorer::{
-        Answer, Explorer, GameInfo, Opening, Overview, Query, Selection, SuggestField, UnknownName,
-        last_departure,
+        Answer, Explorer, GameInfo, Line, Opening, Overview, Query, Selection, SuggestField,
+        UnknownName, last_departure,
     },
     formats::evals::Evals,
     storage::output::{FileState, canonical},
@@ -208,23 +208,30 @@ struct WithBoard {
     polybook: Board,
 }
 
-/// The response `answer` with the additional field `unknown_name`. If no game passes the filters because they contain a
-/// name that occurs in no game, the field contains this name.
-#[derive(Serialize)]
-struct WithUnknownName<'a, T> {
-    #[serde(flatten)]
-    answer: &'a T,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    unknown_name: Option<UnknownName>,
+/// The games on which a response is based. Every response about games says which games it may leave out.
+pub(super) struct AnsweredGames<'a> {
+    /// The filters of the request.
+    pub(super) filters: &'a Selection,
+    /// Whether the response contains at least one game.
+    pub(super) has_games: bool,
+    /// The number of games that [`AppState::other_starts`] returns for the request.
+    pub(super) other_starts: Option<u64>,
 }
 
-/// The response `answer` with the number of games that begin in another position than the starting position.
+/// The response `answer`, with fields that explain why games may be missing from it.
 #[derive(Serialize)]
-pub(super) struct WithOtherStarts<T> {
+struct WithReasons<'a, T> {
     #[serde(flatten)]
-    pub(super) answer: T,
+    answer: &'a T,
+    /// A name in the filters that occurs in no game. `None` if games pass the filters, or if there is no such name.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) other_starts: Option<u64>,
+    unknown_name: Option<UnknownName>,
+    /// The number of games that pass the filters but begin in another position.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    other_starts: Option<u64>,
+    /// The number of half-moves of each game that are indexed. `None` if games are indexed to their end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_ply: Option<usize>,
 }
 
 type Job = Box<dyn FnOnce() + Send>;
@@ -448,7 +455,8 @@ impl AppState {
         {
             polybook.set_unknown_name(unknown);
         }
-        polybook.set_other_starts(self.other_starts(&request.query, should_continue)?);
+        let (line, filters) = (&request.query.line, &request.query.filters);
+        polybook.set_other_starts(self.other_starts(line, filters, should_continue)?);
         if let Some(evals) = &self.evals {
             polybook.evaluate(request.query.line.position(), evals)?;
         }
@@ -487,22 +495,36 @@ impl AppState {
         let mut list = self.explorer.games(&request.query, &request.page)?;
         // A request for a later page would be refused.
         list.next = list.next.filter(|next| *next <= request::MAX_SKIP as usize);
-        let has_games = list.total > 0;
-        let answer = WithOtherStarts {
-            answer: list,
-            other_starts: self.other_starts(&request.query, &|| !stop.load(Ordering::Relaxed))?,
-        };
-        self.answered(key, (&request.query.filters, has_games), &answer, stop)
+        let games = self.answered_games(&request.query, list.total > 0, stop)?;
+        self.answered(key, games, &list, stop)
     }
 
-    /// Returns the number of games that pass the filters of `query` but begin in another position than the starting
-    /// position, or `None` if there are none. Counting stops when `should_continue` returns `false`.
+    /// Describes the games on which the response to `query` is based. `has_games` says whether the response contains at
+    /// least one game. Setting `stop` cancels the count of games that begin in another position.
+    pub(super) fn answered_games<'a>(
+        &self,
+        query: &'a Query,
+        has_games: bool,
+        stop: &AtomicBool,
+    ) -> Result<AnsweredGames<'a>, Refusal> {
+        let filters = &query.filters;
+        let should_continue = || !stop.load(Ordering::Relaxed);
+        Ok(AnsweredGames {
+            filters,
+            has_games,
+            other_starts: self.other_starts(&query.line, filters, &should_continue)?,
+        })
+    }
+
+    /// Returns the number of games that pass `filters` but begin in another position than the starting position. Returns
+    /// `None` if there are none, or if `line` begins in another position too. Counting stops when `should_continue`
+    /// returns `false`.
     pub(super) fn other_starts(
         &self,
-        query: &Query,
+        line: &Line,
+        filters: &Selection,
         should_continue: ShouldContinue<'_>,
     ) -> Result<Option<u64>, Refusal> {
-        let (line, filters) = (&query.line, &query.filters);
         let others = self
             .explorer
             .other_starts_while(line, filters, should_continue)?;
@@ -866,29 +888,34 @@ impl AppState {
         }
     }
 
-    /// Converts `answer` to a JSON response with keys in camel case, stores the response in the cache, and returns it.
-    /// `has_games` says whether at least one game passes `filters`. If none passes because of a name that occurs in no
-    /// game, the response also contains this name and similar names. Setting `stop` cancels the search for these names.
+    /// Converts `answer` to a JSON response like [`with_reasons`](AppState::with_reasons), stores the response in the
+    /// cache, and returns it.
     pub(super) fn answered(
         &self,
         key: &CacheKey,
-        (filters, has_games): (&Selection, bool),
+        games: AnsweredGames<'_>,
         answer: &impl Serialize,
         stop: &AtomicBool,
     ) -> Result<ResponseBody, Refusal> {
-        let content = self.with_unknown_name((filters, has_games), answer, stop)?;
+        let content = self.with_reasons(games, answer, stop)?;
         self.cached(key, content)
     }
 
-    /// Converts `answer` to a JSON response with keys in camel case. Does not store the response in the cache.
-    /// `has_games` says whether at least one game passes `filters`. If none passes because of a name that occurs in no
-    /// game, the response also contains this name and similar names. Setting `stop` cancels the search for these names.
-    pub(super) fn with_unknown_name(
+    /// Converts `answer` to a JSON response with keys in camel case. Does not store the response in the cache. The
+    /// response also contains the reasons why games may be missing from it: a name in the filters that occurs in no game,
+    /// with similar names; games that begin in another position; and the end of an index. Setting `stop` cancels the
+    /// search for names.
+    pub(super) fn with_reasons(
         &self,
-        (filters, has_games): (&Selection, bool),
+        games: AnsweredGames<'_>,
         answer: &impl Serialize,
         stop: &AtomicBool,
     ) -> Result<ResponseBody, Refusal> {
+        let AnsweredGames {
+            filters,
+            has_games,
+            other_starts,
+        } = games;
         // The search reads all names of an index.
         let unknown_name = match has_games {
             true => None,
@@ -896,9 +923,11 @@ impl AppState {
                 .explorer
                 .unknown_name_while(filters, &|| !stop.load(Ordering::Relaxed))?,
         };
-        ResponseBody::camel_json(&WithUnknownName {
+        ResponseBody::camel_json(&WithReasons {
             answer,
             unknown_name,
+            other_starts,
+            max_ply: self.explorer.max_ply(filters),
         })
     }
 
@@ -1127,7 +1156,14 @@ mod tests {
         };
         let answer = BTreeMap::from([("total", 0)]);
         let stop = AtomicBool::new(true);
-        let content = |has_games| app.with_unknown_name((&filters, has_games), &answer, &stop);
+        let content = |has_games| {
+            let games = AnsweredGames {
+                filters: &filters,
+                has_games,
+                other_starts: None,
+            };
+            app.with_reasons(games, &answer, &stop)
+        };
         assert!(content(true).is_ok());
         assert!(content(false).is_err_and(|refusal| refusal.status() == 503));
         stop.store(false, Ordering::Relaxed);

@@ -93,6 +93,38 @@ fn the_side_that_leaves_the_repertoire_is_reported_with_the_move() {
 }
 
 #[test]
+fn games_without_a_result_are_named_beside_the_scores() {
+    let dir = temp();
+    let dir = dir.path();
+    let repertoire = "1. e4 e5 2. Nf3 *";
+    let document = check(
+        dir,
+        repertoire,
+        "1. e4 c5 1-0\n\n1. e4 c5 *\n\n1. e4 e5 2. Nf3 Nc6 *",
+        "white",
+    );
+    let summary = &document["summary"];
+    let left = &summary["left_by_opponent"];
+    assert_eq!(
+        (&left["games"], &left["unfinished"]),
+        (&2.into(), &1.into())
+    );
+    assert_eq!(left["score"], 100.0);
+    let text = ok(
+        dir,
+        "repertoire check checked-repertoire.pgn checked-games.pgn --color white",
+    );
+    for part in [
+        "left by the opponent: 2 games, 1 without a result, score 100.0%\n",
+        "followed to the end of a line: 1 game\n",
+        "  games   score  unfinished  left by ",
+        "      2  100.0%           1  opponent",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+}
+
+#[test]
 fn a_game_that_comes_back_has_not_left() {
     let dir = temp();
     let repertoire = "1. d4 d5 2. c4 e6 3. Nc3 Nf6 *";

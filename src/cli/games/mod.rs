@@ -20,8 +20,8 @@ use self::by_id::GameId;
 use super::{
     Context, counted,
     filters::{
-        SelectionArgs, add_matched, add_other_starts, check_names, explorer_of, needs_explorer,
-        passed_unknown, say_other_starts,
+        SelectionArgs, add_matched, add_max_ply, add_other_starts, check_names, explorer_of,
+        needs_explorer, passed_unknown, say_lacking, say_other_starts,
     },
     input::{may_have_games, refuse_counts_for_games},
     key,
@@ -157,11 +157,7 @@ fn run_explored(args: &Args, context: Context) -> anyhow::Result<()> {
     let (total, numbers) = explorer.game_numbers(&query, &page)?;
     let matched = check_names(&explorer, &query.filters, total > 0, context)?;
     context.warn(&passed_unknown(&explorer, &query)?);
-    if total == 0
-        && let Some(line) = explorer.lacking_line(&query.filters)
-    {
-        context.say(&line);
-    }
+    say_lacking(&explorer, (&query.filters, total > 0), &pos, context);
     let other_starts = say_other_starts(&explorer, &query.line, &query.filters, context)?;
     if args.pgn {
         return print_texts(numbers.map(|game| explorer.text(game?.0)));
@@ -185,6 +181,7 @@ fn run_explored(args: &Args, context: Context) -> anyhow::Result<()> {
     });
     let mut head = json!({ "key": key::text(key), "total": total });
     add_other_starts(&mut head, other_starts);
+    add_max_ply(&mut head, &explorer, &query.filters);
     add_matched(&mut head, &matched);
     print_list(args, &head, total, games)
 }

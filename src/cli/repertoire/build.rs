@@ -196,6 +196,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
         .transpose()?;
     let variant = args.lines.variant.unwrap_or(source.variant());
     let start = args.lines.start(variant)?;
+    args.lines.say_absent(&source, variant, &start, context)?;
     let memory = &opener.memory;
     let built = context.show_progress("building", |meter| {
         build(&Build {

@@ -431,7 +431,11 @@ fn summary_text(summary: &CheckSummary) -> String {
         let score = results
             .score
             .map_or(String::new(), |score| format!(", score {score:.1}%"));
-        format!("{}{score}", counted(results.games, "game"))
+        let unfinished = match (results.unfinished, results.score) {
+            (0, _) | (_, None) => String::new(),
+            (unfinished, _) => format!(", {unfinished} without a result"),
+        };
+        format!("{}{unfinished}{score}", counted(results.games, "game"))
     };
     let mut text = format!(
         "in the repertoire: {}\nfollowed to the end of a line: {}\nleft by the player: {}\nleft by the opponent: {}\n{}own moves in the repertoire: {:.1} on average\n",
@@ -451,8 +455,18 @@ fn summary_text(summary: &CheckSummary) -> String {
             text += &format!("{} with at least {moves}\n", counted(*games, "game"));
         }
     }
+    let of_deviations = summary.deviations.iter();
+    let mut results = of_deviations.map(|deviation| deviation.results);
+    let has_unfinished = results.any(|of| of.unfinished > 0 && of.score.is_some());
+    let column = |text: &str| match has_unfinished {
+        true => format!("  {text:>10}"),
+        false => String::new(),
+    };
     if !summary.deviations.is_empty() {
-        text += "\n  games   score  left by   move         the repertoire has  after\n";
+        text += &format!(
+            "\n  games   score{}  left by   move         the repertoire has  after\n",
+            column("unfinished")
+        );
     }
     for deviation in &summary.deviations {
         let moves = match &deviation.departure.repertoire[..] {
@@ -469,8 +483,9 @@ fn summary_text(summary: &CheckSummary) -> String {
             .score
             .map_or("-".to_owned(), |score| format!("{score:.1}%"));
         text += &format!(
-            "{:>7} {score:>7}  {left_by:<8}  {:<11}  {moves:<18}  {}\n",
+            "{:>7} {score:>7}{}  {left_by:<8}  {:<11}  {moves:<18}  {}\n",
             deviation.results.games,
+            column(&deviation.results.unfinished.to_string()),
             numbered(&deviation.departure),
             match &*deviation.line {
                 "" => "the start",

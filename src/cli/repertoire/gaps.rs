@@ -147,6 +147,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
         Some(_) => args.lines.start(variant)?,
         None => repertoire.start(variant, args.color)?,
     };
+    args.lines.say_absent(&source, variant, &start, context)?;
     let first_moves = source.moves(&Keyed::new(start.clone()))?;
     if first_moves.is_empty() {
         let filtered = filter.as_ref().map_or("", |_| " that passes the filters");

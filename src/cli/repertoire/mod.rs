@@ -15,9 +15,10 @@ use clap::Subcommand;
 use polybook::{
     Error, ErrorKind,
     counts::Memory,
+    explorer::Line,
     json,
     make_book::Progress,
-    position::{LineError, Variant},
+    position::{LineError, Variant, fen_of},
     repertoire::{FileOrder, OpenOptions, OpenedSource, OwnMoveRule, RepertoireFormat},
     selection::Selection,
     storage::output::{TemporaryDir, is_directory, is_standard_output},
@@ -27,6 +28,7 @@ use shakmaty::{Color, variant::VariantPosition};
 
 use super::{
     Context, counted,
+    filters::{say_lacking, say_others},
     input::{file_or_index, name, pgn_inputs},
     position::{self, UntaggedArg},
     progress::Bar,
@@ -109,6 +111,23 @@ impl LineArgs {
 
     fn max_ply(&self) -> Option<usize> {
         self.max_ply.map(usize::from)
+    }
+
+    /// Says which games of `source` have no moves in lines from the position `start`. `start` is the position of
+    /// [`start`](LineArgs::start) or, without `--from`, any position.
+    fn say_absent(
+        &self,
+        source: &OpenedSource,
+        variant: Variant,
+        start: &VariantPosition,
+        context: Context,
+    ) -> anyhow::Result<()> {
+        let line = match &self.from {
+            // Moves begin in the starting position. Unlike a FEN, they contain no slash.
+            Some(from) if !from.contains('/') => Line::start(variant),
+            _ => Line::at(variant, start.clone()),
+        };
+        say_absent(source, (&line, start), "--from", context)
     }
 }
 
@@ -345,6 +364,37 @@ fn pgn_text(text: &[u8]) -> Vec<u8> {
         [] => Vec::new(),
         text => [text, b"\n\n"].concat(),
     }
+}
+
+/// Says which games of `source` have no moves in the lines that follow the position `pos`: games that do not begin where
+/// `line` begins, and all games if their index ends before the moves of `pos`. `option` names the option of the command
+/// that gives the position.
+pub fn say_absent(
+    source: &OpenedSource,
+    (line, pos): (&Line, &VariantPosition),
+    option: &str,
+    context: Context,
+) -> anyhow::Result<()> {
+    if let Some(explorer) = source.explorer() {
+        let filters = Selection::default();
+        say_others(
+            explorer,
+            explorer.other_starts(line, &filters)?,
+            option,
+            context,
+        );
+        say_lacking(explorer, (&filters, true), pos, context);
+    }
+    let begins = &line.positions()[0];
+    let mut others = source.game_starts().iter();
+    let other = others.find(|start| start.variant() == begins.variant());
+    if let Some(other) = other.filter(|_| *begins == line.variant().start()) {
+        context.say(&format!(
+            "some games begin in another position: give such a position, for example with {option} \"{}\"\n",
+            fen_of(other)
+        ));
+    }
+    Ok(())
 }
 
 fn say_contradictions(number: u64, context: Context) {

@@ -9,7 +9,7 @@ use polybook::{
     FileKind,
     counts::Memory,
     evals::{Eval, Evals},
-    explorer::{Answer, Line, MoveAnswer, Query, Times, View},
+    explorer::{Answer, Line, MoveAnswer, Query, Times, View, not_indexed},
     position::{self, Keyed, Variant, read_move, uci},
     results::{Results, Wdl},
     selection::Evaluator,
@@ -23,8 +23,8 @@ use super::{Args, MoveOrder, UnfinishedGames};
 use crate::cli::{
     Context, counted, evals,
     filters::{
-        add_matched, add_other_starts, check_names, explorer_of, passed_unknown, plain_index,
-        say_other_starts,
+        add_matched, add_max_ply, add_other_starts, check_names, explorer_of, passed_unknown,
+        plain_index, say_other_starts,
     },
     key,
     position::{Searched, UntaggedArg},
@@ -89,6 +89,13 @@ fn run_explored(args: &Args, context: Context) -> anyhow::Result<()> {
         context.say(&line);
     }
     context.warn(&passed_unknown(&explorer, &query)?);
+    let source = query.filters.source.as_deref();
+    let has_counts = explorer.needs_all_games(source, "results").is_some();
+    if has_counts && explorer.lacks_games(source, "results").is_none() {
+        context.say(
+            "games without a result are draws in counts, so here they are draws in all sources\n",
+        );
+    }
     let other_starts = say_other_starts(&explorer, &line, &query.filters, context)?;
     sort(&mut answer.moves, args.sort, &pos);
     let evals = evals_of(args.evals.open()?.as_ref(), &pos, &answer)?;
@@ -114,16 +121,13 @@ fn run_explored(args: &Args, context: Context) -> anyhow::Result<()> {
     };
     if args.json {
         // Counts have games without a result as draws.
-        let counts = explorer.needs_all_games(query.filters.source.as_deref(), "results");
-        let mut document = document(&answer, &shown, counts.is_none());
+        let mut document = document(&answer, &shown, !has_counts);
         add_other_starts(&mut document, other_starts);
         add_matched(&mut document, &matched);
         if let Some(fewest) = explorer.min_game(&query.filters) {
             document["min_game"] = json!(fewest);
         }
-        if let Some(ply) = explorer.max_ply(&query.filters) {
-            document["max_ply"] = json!(ply);
-        }
+        add_max_ply(&mut document, &explorer, &query.filters);
         return print_json(&document);
     }
     if let Some(times) = &times
@@ -338,9 +342,7 @@ fn table(answer: &Answer, shown: &ShownMoves<'_>, is_filtered: bool, with_bars: 
     if answer.moves.is_empty() {
         match max_ply {
             Some(max_ply) => {
-                text += &format!(
-                    "the next moves are not indexed: the index ends at half-move {max_ply}\n"
-                );
+                text += &format!("{}\n", not_indexed(max_ply));
             }
             None if is_filtered => text.push_str(NO_FILTERED_MOVES),
             None => text.push_str(NO_MOVES),

@@ -170,7 +170,10 @@ pub(super) fn scores(
     filters: &Selection,
 ) -> Result<Vec<RatingScore>> {
     let filters = sources.filters(filters)?;
-    let GroupResults(sums) = scan(&filters, &line.subjects(), GroupResults::default)?;
+    let GroupResults(mut sums) = scan(&filters, &line.subjects(), GroupResults::default)?;
+    if filters.mix_counts_and_games() {
+        sums = sums.map(Results::with_unfinished_as_draws);
+    }
     let names = RatingGroup::all().map(|group| group.floor().to_string());
     let names = names.chain(["unknown".to_owned()]);
     let scores = names.zip(sums).filter(|(_, sum)| sum.games() > 0);

@@ -88,6 +88,17 @@ impl<'a> SourceFilters<'a> {
         self
     }
 
+    /// Returns `true` if some of the sources contain counts and others contain games. Counts contain unfinished games as
+    /// draws, so sums over such sources must do the same with all unfinished games.
+    pub(super) fn mix_counts_and_games(&self) -> bool {
+        let mut are_counts = self
+            .of_sources
+            .iter()
+            .map(|(source, _)| source.counted.is_some());
+        let first = are_counts.next();
+        are_counts.any(|are_counts| Some(are_counts) != first)
+    }
+
     /// Removes games so that duplicates count only once: of each group of duplicate games, keeps only the first one
     /// that passes the filters. Moves the remaining games to the front of `games`, and returns this part of the slice.
     /// Returns all of `games` if the query counts every duplicate.

@@ -118,6 +118,12 @@ pub use crate::{
 /// takes. The numbers for later positions are unknown.
 const MAX_LINE_POSITIONS: usize = 600;
 
+/// Returns the text that replaces the moves of a position at or after the end of an index, which was made with
+/// `--max-ply`. `max_ply` is the value of [`Explorer::max_ply_before`].
+pub fn not_indexed(max_ply: usize) -> String {
+    format!("the next moves are not indexed: the index ends at half-move {max_ply}")
+}
+
 /// An opening explorer, which answers queries about positions from one or more indexes. Any number of threads may
 /// use it at the same time.
 ///
@@ -558,6 +564,36 @@ impl Explorer {
             let games = &self.other_starts;
             games.passing(&self.sources, line, filters, should_continue)
         })
+    }
+
+    /// Counts the games of both players of a preparation that pass its filters and begin in another position than the
+    /// starting position, like [`other_starts`](Explorer::other_starts). The player and the opponent have the colors that
+    /// the preparation gives them, and a game between them counts once.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error in the same cases as [`prepare`](Explorer::prepare).
+    pub fn other_starts_of_players(&self, query: &PrepareQuery<'_>) -> Result<Option<OtherStarts>> {
+        let PrepareQuery { filters, color, .. } = query;
+        let of = |player: &[String], opponent: &[String], color| {
+            let filters = Selection {
+                player: player.to_vec(),
+                opponent: opponent.to_vec(),
+                color: Some(color),
+                result: Vec::new(),
+                ..filters.clone()
+            };
+            self.other_starts_while(&query.line, &filters, query.should_continue)
+        };
+        let theirs = of(&filters.opponent, &[], !*color)?;
+        let yours = of(&filters.player, &[], *color)?;
+        let met = of(&filters.player, &filters.opponent, *color)?;
+        let [all, yours_too, twice] =
+            [theirs, yours, met].map(|others| others.map_or(0, |others| others.games));
+        Ok(theirs.or(yours).map(|others| OtherStarts {
+            games: all + yours_too - twice,
+            ..others
+        }))
     }
 
     /// Prepares a player for an opponent. Returns the moves that were played in the position of `query`, with the

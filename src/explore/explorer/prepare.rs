@@ -37,7 +37,7 @@ const MIN_ANSWER_GAMES: u64 = 5;
 /// The maximum number of moves that are listed if the player has no usual answer to a move of the opponent.
 const MAX_TRIED: usize = 3;
 
-/// The minimum number of the player's games in a line from which an expected loss of points is calculated, because
+/// The minimum number of the player's games with a result in a line from which an expected loss of points is calculated, because
 /// fewer games say little. A line with fewer games is listed as a line to prepare only if the player has no answer to
 /// it.
 const MIN_SCORED_GAMES: u64 = 10;
@@ -863,7 +863,7 @@ impl Preparing<'_> {
         }
         let yours = yours.all.results;
         let score = yours.score(self.query.color);
-        let has_score = yours.games() >= MIN_SCORED_GAMES;
+        let has_score = yours.finished() >= MIN_SCORED_GAMES;
         let loss = score.zip(self.average).filter(|_| has_score);
         let line = PreparedLine {
             play,

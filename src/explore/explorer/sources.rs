@@ -8,14 +8,13 @@ use std::{
     sync::{Arc, Mutex, OnceLock},
 };
 
-use super::{
-    duplicate_groups::DuplicateGroups, filter::SourceFilters, open_index::OpenIndex, tally::is_zero,
-};
+use super::{duplicate_groups::DuplicateGroups, filter::SourceFilters, open_index::OpenIndex};
 use crate::{
     chess::position::Variant,
     error::{Diagnosis, Error, Result},
     formats::explorer_index::{ListKey, SiteId},
     games::selection::{Evaluator, Selection, Spelling},
+    json::is_zero,
     task,
 };
 

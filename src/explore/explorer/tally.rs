@@ -24,12 +24,6 @@ use crate::{
     },
 };
 
-/// Returns `true` if `games` is 0. Serde calls this function to leave out fields that are 0.
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
-pub(super) fn is_zero(games: &u64) -> bool {
-    *games == 0
-}
-
 /// The sum of known ratings and their number, from which the mean rating is calculated.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub(super) struct RatingSum {
@@ -210,7 +204,23 @@ impl PositionTally {
         tally
             .moves
             .retain(|mv, tally| tally.results.games() > 0 && mv.to_move(pos).is_some());
+        if filters.mix_counts_and_games() {
+            tally.count_unfinished_as_draws();
+        }
         Ok(tally)
+    }
+
+    /// Counts the unfinished games of all sums as draws, as in counts.
+    fn count_unfinished_as_draws(&mut self) {
+        let moves = self.moves.values_mut().map(|tally| &mut tally.results);
+        let months = self
+            .months
+            .iter_mut()
+            .flat_map(|months| months.values_mut());
+        let years = self.years.iter_mut().flat_map(|years| years.values_mut());
+        for results in moves.chain(months).chain(years) {
+            *results = results.with_unfinished_as_draws();
+        }
     }
 
     /// Creates a collector for the results that answer `query`. It contains no games yet.

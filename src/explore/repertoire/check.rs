@@ -17,6 +17,7 @@ use crate::{
         results::Wdl,
         selection::Selection,
     },
+    json::is_zero,
 };
 
 /// The options for checking games against repertoires with [`check`].
@@ -115,6 +116,9 @@ pub struct CheckedResults {
     /// The wins, draws and losses of the player.
     #[serde(flatten)]
     pub stats: Wdl,
+    /// The number of games without a result. The score is calculated from the other games.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub unfinished: u64,
     /// The player's score in percent, or `None` if no game has a result.
     pub score: Option<f64>,
 }
@@ -122,6 +126,7 @@ pub struct CheckedResults {
 impl CheckedResults {
     fn add(&mut self, stats: Wdl) {
         self.games += 1;
+        self.unfinished += u64::from(stats.games() == 0);
         self.stats += stats;
         self.score = (self.stats.games() > 0).then(|| self.stats.score() * 100.0);
     }

@@ -460,6 +460,10 @@ fn comment(line: &PreparedLine) -> String {
         0 => format!("no game of {whose}"),
         games => format!("{} of {whose}", counted(games, "game")),
     };
+    let unfinished = match line.yours.unfinished {
+        0 => String::new(),
+        unfinished => format!(" ({unfinished} without result)"),
+    };
     let score = line.score.map(|score| format!(", {score:.1}%"));
     let gap = match (line.gap, line.line_end, &line.answer) {
         (true, ..) => ", a gap",
@@ -468,7 +472,7 @@ fn comment(line: &PreparedLine) -> String {
         _ => "",
     };
     format!(
-        "1 in {:.1}, {}, {}{}{gap}",
+        "1 in {:.1}, {}, {}{unfinished}{}{gap}",
         1.0 / line.chance,
         games(line.theirs.results.games(), "theirs"),
         games(line.yours.games(), "yours"),

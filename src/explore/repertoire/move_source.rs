@@ -694,21 +694,19 @@ impl OpenedSource {
         )
     }
 
-    /// Returns the explorer if the source is an index of games, otherwise `None`. Also returns `None` for an index of
-    /// counts.
-    pub(crate) fn explorer(&self) -> Option<&Explorer> {
+    /// Returns the explorer if the source is an explorer's index or was opened as the games of a PGN file, otherwise
+    /// `None`.
+    pub fn explorer(&self) -> Option<&Explorer> {
         match &self.kind {
-            Kind::Explored(explored) => {
-                let has_games = explored
-                    .0
-                    .about()
-                    .sources
-                    .iter()
-                    .any(|source| !source.counts);
-                has_games.then_some(&explored.0)
-            }
+            Kind::Explored(explored) => Some(&explored.0),
             _ => None,
         }
+    }
+
+    /// Returns the positions in which games with a `FEN` tag begin, if the source is a repertoire in PGN, otherwise an
+    /// empty slice.
+    pub fn game_starts(&self) -> &[VariantPosition] {
+        &self.starts
     }
 
     /// Returns the book, or `None` if this source is not a book.

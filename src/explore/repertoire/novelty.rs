@@ -101,6 +101,7 @@ pub fn new_moves(
     mut take: impl FnMut(&NewMove) -> Result<()>,
 ) -> Result<ComparedGames> {
     let explorer = reference.known.explorer();
+    let explorer = explorer.filter(|explorer| explorer.lacks_games(None, "dates").is_none());
     if reference.earlier && explorer.is_none() {
         let problem = Diagnosis::new("this reference contains no games with dates")
             .advise("give a PGN file")
