@@ -2,7 +2,10 @@
 
 use std::{fs, path::Path};
 
-use crate::common::{Arguments, fails, fed, ok, ok_json, run, sample, temp};
+use crate::common::{
+    Arguments, fails, fed, ok, ok_json, run, sample, temp,
+    transcript::{self, Said},
+};
 use serde_json::{Value, json};
 
 /// Creates a directory with a book, an index and a database.
@@ -72,88 +75,9 @@ fn a_second_server_at_an_address_says_where_the_first_one_is() {
 #[test]
 fn wrong_command_lines_are_one_line_with_a_tip() {
     let dir = temp();
-    for (line, said) in [
-        (
-            "make-book --maxply 3 x.pgn",
-            "unexpected argument '--maxply' (did you mean '--max-ply'?); see polybook make-book --help",
-        ),
-        (
-            "make-book -maxply 3 x.pgn",
-            "unexpected argument '-maxply' (did you mean '--max-ply'?)",
-        ),
-        (
-            "make-book --max-ply -1 x.pgn",
-            "invalid value '-1' for '--max-ply <N>': use a whole number, 0 or larger",
-        ),
-        ("make-book -max-ply -1 x.pgn", "invalid value '-1'"),
-        ("make-book --memory 0 x.pgn", "64KiB"),
-        ("make-book --memory 512 x.pgn", "use a number with its unit"),
-        ("make-book --memory lots x.pgn", "64MiB"),
-        ("make-book --leveldb - x.pgn", "directory"),
-        ("make-book --since 24 x.pgn", "24"),
-        ("make-book --since 2024.02.31 x.pgn", "2024.02.31"),
-        (
-            "make-book --since 2024 --until 2023.12 x.pgn",
-            "exchange the two dates",
-        ),
-        (
-            "make-book --min-elo 2500 --max-elo 2000 x.pgn",
-            "exchange the two ratings",
-        ),
-        ("make-book --min-score 101 x.pgn", "0 to 100"),
-        (
-            "make-book --min-score 0.45 x.pgn",
-            "use a percentage, such as 45",
-        ),
-        (
-            "make-book --suite x.epd --balance 0.4-0.6 x.pgn",
-            "use percentages, such as 45-55",
-        ),
-        (
-            "convert x.bin x.epd --draw-rate 0-1",
-            "use percentages, such as 40-70",
-        ),
-        (
-            "show -o x.pgn",
-            "unexpected argument '-o'; see polybook show --help",
-        ),
-        (
-            "make-book -o x.bin",
-            "unexpected argument '-o' (did you mean '--bin'?); see polybook make-book --help",
-        ),
-        (
-            "make-book -output x.bin",
-            "unexpected argument '-output' (did you mean '--bin'?)",
-        ),
-        ("make-book --out x.bin", "(did you mean '--bin'?)"),
-        ("merge-book --output x.bin", "(did you mean '--out'?)"),
-        ("make-book --max-plies 9", "(did you mean '--max-ply'?)"),
-        ("make-book --depth 9", "(did you mean '--max-ply'?)"),
-        ("make-book --min-rating 9", "(did you mean '--min-elo'?)"),
-        ("make-book --elo=9", "(did you mean '--min-elo'?)"),
-        ("moves --max-rating 9", "(did you mean '--max-elo'?)"),
-        ("openings --by score", "(did you mean '--sort'?)"),
-        ("serve --browser", "(did you mean '--open'?)"),
-        (
-            "serve --port 80",
-            "(did you mean '--listen 127.0.0.1:PORT'?)",
-        ),
-        ("make-book --limit 0 x.pgn", "use 1 or more"),
-        (
-            "make-book --balance 60-40 x.pgn",
-            "put the lower number first",
-        ),
-        ("serve --listen 80 x.pgn", "use ADDRESS:PORT"),
-        ("make-book --json --bin - x.pgn", "standard output"),
-        ("mkae-book", "did you mean 'make-book'?"),
-        ("-q", "no command given; see polybook --help"),
-        ("games", "missing: <SOURCE>..."),
-        ("merge-book", "no book is given"),
-        ("show - --fen", "a value is required for '--fen <FEN>'"),
-    ] {
-        let error = fails(dir.path(), line, 2);
-        assert!(error.contains(said), "{line}: {error}");
-    }
+    transcript::check("transcripts/command-lines.console", |line| {
+        Said::by_command(dir.path(), line)
+    });
 }
 
 #[test]

@@ -12,7 +12,7 @@ use polybook::{
 };
 
 #[cfg(all(feature = "serve", target_os = "linux"))]
-use super::{said, words};
+use crate::common::transcript::Said;
 use crate::common::{ok, temp};
 
 /// Creates a directory with a game and the outputs of `make-book` that `options` name.
@@ -113,18 +113,18 @@ fn advice_about_a_file_name_works() {
 fn advice_about_a_file_in_the_cache_works() {
     let dir = made("");
     let dir = dir.path();
-    let moves = || said(dir, &words("show en.pgn"));
-    assert!(moves().0);
+    let moves = || Said::by_command(dir, "show en.pgn");
+    assert_eq!(moves().status, 0);
     let cache = fs::read_dir(dir.join("cache/polybook")).unwrap();
     let mut paths = cache.map(|entry| entry.unwrap().path());
     let index = paths.find(|path| path.is_dir()).unwrap();
     fs::remove_dir_all(&index).unwrap();
     fs::write(&index, "my notes").unwrap();
-    let (succeeded, text) = moves();
+    let Said { status, messages } = moves();
     let advice = "this path is not an index: move it away";
-    assert!(!succeeded && text.contains(advice), "{text}");
+    assert!(status > 0 && messages.contains(advice), "{messages}");
     fs::rename(&index, dir.join("away")).unwrap();
-    assert!(moves().0);
+    assert_eq!(moves().status, 0);
 }
 
 /// Only root can start a program as a user whose home directory is unknown.

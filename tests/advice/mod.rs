@@ -5,9 +5,12 @@
 mod library;
 mod rows;
 
-use std::{fs, io::Write, panic, path::Path};
+use std::{fs, io::Write, path::Path};
 
-use crate::common::{fed, ok, polybook_in, run, sample, temp};
+use crate::common::{
+    fed, ok, run, sample, temp,
+    transcript::{self, Said, words},
+};
 
 const ENDGAME: &str = "4k3/8/8/8/8/8/8/4K2R w K -";
 
@@ -247,11 +250,9 @@ fn zstd_frame(log: u8) -> Vec<u8> {
     .concat()
 }
 
-/// Runs a command or another step in `dir`: `cp`, `mv`, `rm`, `cut FILE LENGTH`, or `sql FILE STATEMENTS`. Words in
-/// single quotes may contain blanks, and double quotes in statements stand for single ones. Checks that a command
-/// succeeds, and that it does not give the advice `already` again.
-#[track_caller]
-fn take(dir: &Path, step: &str, already: Option<&str>) {
+/// Runs a command of polybook or another step in `dir`: `cp`, `mv`, `rm`, `cut FILE LENGTH`, or `sql FILE STATEMENTS`.
+/// Double quotes in statements stand for single ones.
+fn take(dir: &Path, step: &str) -> Said {
     let words = words(step);
     let path = |at: usize| dir.join(words[at]);
     match words[0] {
@@ -274,121 +275,81 @@ fn take(dir: &Path, step: &str, already: Option<&str>) {
             let db = rusqlite::Connection::open(path(1)).unwrap();
             db.execute_batch(&statements).unwrap();
         }
-        _ => {
-            let (succeeded, said) = said(dir, &words);
-            assert!(succeeded, "{step}: {said}");
-            let is_given = already.is_some_and(|advice| said.contains(advice));
-            assert!(!is_given, "{step}: {said}");
-        }
+        _ => return Said::by_command(dir, step),
     }
+    Said::nothing()
 }
 
-/// Runs a command with a cache of its own. Returns `true` if it succeeded, and all that it printed.
-fn said(dir: &Path, words: &[&str]) -> (bool, String) {
-    let mut command = polybook_in(dir);
-    command.args(words).env("XDG_CACHE_HOME", dir.join("cache"));
-    let output = command.output().unwrap();
-    let said = [output.stderr, output.stdout].concat();
-    (output.status.success(), String::from_utf8(said).unwrap())
+/// Takes a step that must succeed.
+#[track_caller]
+fn take_well(dir: &Path, step: &str) {
+    let Said { status, messages } = take(dir, step);
+    assert_eq!(status, 0, "{step}: {messages}");
 }
 
 /// Runs a command, and checks that its message contains `advice`.
 #[track_caller]
 fn advised(dir: &Path, command: &str, advice: &str) {
-    let (_, said) = said(dir, &words(command));
-    assert!(said.contains(advice), "{command}: {said}");
+    let Said { messages, .. } = Said::by_command(dir, command);
+    assert!(messages.contains(advice), "{command}: {messages}");
 }
 
-/// Splits a command line at blanks that are not within single quotes.
-fn words(line: &str) -> Vec<&str> {
-    let parts = line.split('\'').enumerate();
-    parts
-        .flat_map(|(number, part)| match number % 2 {
-            0 => part.split_whitespace().collect(),
-            _ => vec![part],
-        })
-        .collect()
-}
-
-/// Splits a table of [`rows`] into its entries: what causes the message, a part of the message, and what follows the
-/// advice.
-fn entries(table: &str) -> impl Iterator<Item = (&str, &str, &str)> {
-    let mut lines = table.trim().lines().filter(|line| !line.starts_with('#'));
-    std::iter::from_fn(move || {
-        let cause = lines.next()?;
-        let advice = lines.next().unwrap().strip_prefix("  ! ").unwrap();
-        let followed = lines.next().unwrap().strip_prefix("  > ").unwrap();
-        Some((cause, advice, followed))
-    })
-}
-
-/// Causes each message of a table, and follows its advice. An entry that fails does not keep the others from being
-/// tried.
+/// Causes each message of a [transcript](crate::common::transcript), and follows its advice.
 #[track_caller]
-fn follow(table: &str) {
+fn follow(name: &str) {
     let dir = files();
-    let dir = dir.path();
-    let failed = entries(table).filter(|&(cause, advice, followed)| {
-        let tried = panic::catch_unwind(|| {
-            let (steps, command) = cause.rsplit_once(" && ").unwrap_or(("", cause));
-            for step in steps.split(" && ").filter(|step| !step.is_empty()) {
-                take(dir, step, None);
-            }
-            advised(dir, command, advice);
-            for step in followed.split(" && ") {
-                take(dir, step, Some(advice));
-            }
-        });
-        tried.is_err()
+    transcript::check(name, |line| {
+        let mut steps: Vec<&str> = line.split(" && ").collect();
+        let last = steps.pop().unwrap();
+        steps.iter().for_each(|step| take_well(dir.path(), step));
+        take(dir.path(), last)
     });
-    let failed: Vec<&str> = failed.map(|(cause, ..)| cause).collect();
-    assert!(failed.is_empty(), "{failed:#?}");
 }
 
 #[test]
 fn advice_about_variants_and_games_works() {
-    follow(rows::GAMES);
+    follow("transcripts/advice-games.console");
 }
 
 #[test]
 fn advice_about_files_and_suites_works() {
-    follow(rows::FILES);
+    follow("transcripts/advice-files.console");
 }
 
 #[test]
 fn advice_about_options_works() {
-    follow(rows::OPTIONS);
+    follow("transcripts/advice-options.console");
 }
 
 #[test]
 fn advice_about_books_works() {
-    follow(rows::BOOKS);
+    follow("transcripts/advice-books.console");
 }
 
 #[cfg(feature = "serve")]
 #[test]
 fn advice_about_names_works() {
-    follow(rows::NAMES);
+    follow("transcripts/advice-names.console");
 }
 
 #[test]
 fn advice_about_repertoires_works() {
-    follow(rows::REPERTOIRES);
+    follow("transcripts/advice-repertoires.console");
 }
 
 #[test]
 fn advice_about_indexes_and_counts_works() {
-    follow(rows::COUNTS);
+    follow("transcripts/advice-counts.console");
 }
 
 #[test]
 fn advice_about_inputs_works() {
-    follow(rows::INPUTS);
+    follow("transcripts/advice-inputs.console");
 }
 
 #[test]
 fn advice_about_databases_and_memory_works() {
-    follow(rows::DATABASES);
+    follow("transcripts/advice-databases.console");
 }
 
 /// Damages each file of each kind of index in several ways. If reading the index fails, the message says to make the
@@ -408,7 +369,7 @@ fn damaged_indexes_can_be_made_again_as_advised() {
             for damage in ["missing", "half", "zeros", "changed"] {
                 let case = format!("{index}/{name} {damage}");
                 let copy = format!("{index}-{name}-{damage}");
-                take(dir, &format!("cp {index} {copy}"), None);
+                take_well(dir, &format!("cp {index} {copy}"));
                 let file = dir.join(&copy).join(&name);
                 let mut bytes = fs::read(&file).unwrap();
                 match damage {
@@ -426,13 +387,15 @@ fn damaged_indexes_can_be_made_again_as_advised() {
                     fs::remove_file(&file).unwrap();
                 }
                 for command in ["show", "verify"] {
-                    let (succeeded, text) = said(dir, &words(&format!("{command} {copy}")));
+                    let said = Said::by_command(dir, &format!("{command} {copy}"));
+                    let (succeeded, text) = (said.status == 0, said.messages);
                     let is_no_index = text.contains("give an index that make-book made");
                     let is_damaged = text.contains("make the index again");
                     assert!(succeeded || is_no_index || is_damaged, "{case}: {text}");
                     advised += u32::from(is_damaged);
                 }
-                let (made, text) = said(dir, &words(&format!("{make} {copy} --force")));
+                let said = Said::by_command(dir, &format!("{make} {copy} --force"));
+                let (made, text) = (said.status == 0, said.messages);
                 if text.contains("remove the directory, or choose another one") {
                     fs::remove_dir_all(dir.join(&copy)).unwrap();
                     ok(dir, &*format!("{make} {copy}"));
@@ -483,17 +446,16 @@ fn advice_of_the_server_works() {
     let dir = files();
     let served = Served::start(dir.path(), "-q duel.pgn li.idx --repertoire mine.pgn:white");
     let own = "X-Polybook: 1\r\n";
-    for (request, advice, followed) in entries(rows::SERVER) {
-        let refused = served.ask("GET", request, own);
-        assert!(refused.status >= 400, "{request}");
-        assert!(
-            refused.text().contains(advice),
-            "{request}: {}",
-            refused.text()
-        );
-        let reply = served.ask("GET", followed, own);
-        assert_eq!(reply.status, 200, "{followed}: {}", reply.text());
-    }
+    transcript::check("transcripts/advice-server.console", |request| {
+        let reply = served.ask("GET", request, own);
+        match reply.status {
+            200 => Said::nothing(),
+            status => Said {
+                status: status.into(),
+                messages: reply.text(),
+            },
+        }
+    });
     // The server gives this advice after a minute. No test causes these messages.
     for (advice, path) in [
         (
@@ -604,7 +566,7 @@ fn advice_about_the_start_of_the_server_works() {
     ] {
         advised(dir, &format!("serve {refused}"), advice);
         for step in steps.split(" && ").filter(|step| !step.is_empty()) {
-            take(dir, step, None);
+            take_well(dir, step);
         }
         Served::start(dir, format!("-q {served}").as_str());
     }
@@ -881,7 +843,7 @@ const VERBS: &str = "add allow cast choose close convert copy correct count crea
                      increase install keep leave make merge mount move name open paste put read remove rename repeat \
                      request restart run save see send shorten sort start try unpack use wait write";
 
-/// Checks that the tables of the tests contain each piece of advice in the code. Compares the first four words of the
+/// Checks that the transcripts and tables of the tests contain each piece of advice in the code. Compares the first four words of the
 /// advice, or fewer if the program inserts a value before the fifth word.
 #[test]
 fn all_advice_is_in_the_tables() {
@@ -891,7 +853,9 @@ fn all_advice_is_in_the_tables() {
         include_str!("mod.rs"),
         include_str!("library.rs"),
     ];
-    let tables = tables.map(without_comments).concat();
+    let transcripts = fs::read_dir(root("tests/transcripts")).unwrap();
+    let transcripts = transcripts.map(|file| fs::read_to_string(file.unwrap().path()).unwrap());
+    let tables = tables.map(without_comments).concat() + &transcripts.collect::<String>();
     let marks = [": ", "; ", "\""].into_iter();
     let starts = marks.flat_map(|mark| VERBS.split(' ').map(move |verb| (mark, verb)));
     let mut missing = Vec::new();
@@ -915,8 +879,8 @@ fn all_advice_is_in_the_tables() {
     }
     assert!(
         missing.is_empty(),
-        "no test follows this advice: add an entry to the table in tests/advice/rows.rs, with the command that causes \
-         the message, at least these words of the message, and the command that follows the advice (or add the words \
+        "no test follows this advice: add the command that causes the message and the command that follows the \
+         advice to a file in tests/transcripts (or add the words \
          to FOLLOWED_ELSEWHERE, with the test that follows them):\n{}",
         missing.join("\n")
     );

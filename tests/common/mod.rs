@@ -3,6 +3,7 @@
 
 #[cfg(feature = "serve")]
 pub mod served;
+pub mod transcript;
 
 use std::{
     cmp::Reverse,
