@@ -268,6 +268,17 @@ fn results_are_asked_for_in_any_spelling() {
     }
     let error = fails(dir.path(), "make-book games.pgn --result 2-0", 2);
     assert!(error.contains("use 1-0, 0-1, 1/2-1/2 or *"), "{error}");
+    for empty in ["", " ", ","] {
+        for command in [
+            "make-book games.pgn",
+            "games a.idx",
+            "show a.idx",
+            "openings a.idx",
+        ] {
+            let words: Vec<&str> = command.split(' ').chain(["--result", empty]).collect();
+            fails(dir.path(), &words, 2);
+        }
+    }
 }
 
 /// A filter may match more names than the printed lists contain. The lists then contain the names with the most games.

@@ -375,11 +375,11 @@ fn add_condition(
     };
     match name {
         "color" if value == "both" => return Ok(()),
-        "eco" | "opening" | "opponentRating" if value.is_empty() => return Ok(()),
         "since" | "until" if route.parameters().is_none() && !is_month_or_year(value) => {
             return wrong("use a date of the form YYYY-MM or YYYY");
         }
-        "source" | "since" | "until" | "event" | "color" | "duplicates"
+        "source" | "since" | "until" | "event" | "color" | "duplicates" | "result" | "eco"
+        | "opening" | "opponentRating"
             if value.trim().is_empty() =>
         {
             return Err(Refusal::bad(format!(

@@ -100,6 +100,9 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
         let games = games.iter().map(|(number, (at, id))| {
             found(&indexes[*at], *id, *number, explorer.as_ref()).map_err(with_argument(*at))
         });
+        // If a game is missing, nothing is printed.
+        let games: Vec<FoundGame<'_>> = games.collect::<polybook::Result<_>>()?;
+        let games = games.into_iter().map(Ok);
         let total = args.id.len() as u64;
         return print_list(args, &json!({ "total": total }), total, games);
     }

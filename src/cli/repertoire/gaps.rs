@@ -134,7 +134,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     for path in args.against.iter().filter(|_| filter.is_some()) {
         if is_directory(path)? {
             let problem = "gaps filters only games in PGN files: give the PGN file of the games, or use polybook \
-                           prepare, which filters an index";
+                           prepare, which filters an index of games";
             return Err(Error::file(path, problem).into());
         }
     }

@@ -1213,7 +1213,7 @@ mod tests {
             };
             let needs = both.needs_games(&asked).unwrap().to_string();
             assert!(
-                needs.contains("needed for the filter player") && needs.contains("counts"),
+                needs.contains("needed for the condition player") && needs.contains("counts"),
                 "{needs}"
             );
             let query = Query {
@@ -1224,7 +1224,7 @@ mod tests {
                 both.answer(&query)
                     .unwrap_err()
                     .to_string()
-                    .contains("games are needed for the filter player")
+                    .contains("games are needed for the condition player")
             );
         }
         assert!(

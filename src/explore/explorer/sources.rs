@@ -13,7 +13,7 @@ use crate::{
     chess::position::Variant,
     error::{Diagnosis, Error, Result},
     formats::explorer_index::{ListKey, SiteId},
-    games::selection::{Evaluator, Selection, Spelling},
+    games::selection::{Evaluator, Selection},
     json::is_zero,
     task,
 };
@@ -64,8 +64,8 @@ impl Sources {
     /// [`Explorer::needs_games`](super::Explorer::needs_games).
     pub(super) fn needs_games(&self, filters: &Selection) -> Option<NeedsGames> {
         let unanswerable = filters.unanswerable(Evaluator::Counts)?;
-        let name = Spelling::Parameter.of(unanswerable.condition);
-        self.needs_all_games(filters.source.as_deref(), &format!("the filter {name}"))
+        let what = format!("the condition {}", unanswerable.condition);
+        self.needs_all_games(filters.source.as_deref(), &what)
     }
 
     /// Checks whether all selected sources contain individual games. Returns `None` if they do. Otherwise, returns an

@@ -287,6 +287,12 @@ mod tests {
             ("300+5", Speed::Rapid),
             ("900+15", Speed::Classical),
             ("40/7200:3600", Speed::Classical),
+            // The first period does not say after how many moves it ends.
+            ("5400+30:1800+30", Speed::Classical),
+            ("300+0:60+0", Speed::Blitz),
+            ("40/5400:1800:900", Speed::Classical),
+            ("180+2:60+2", Speed::Blitz),
+            ("480:60+2", Speed::Rapid),
             ("21600", Speed::Correspondence),
             ("1/60", Speed::Classical),
             ("1/600", Speed::Correspondence),

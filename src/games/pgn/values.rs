@@ -261,7 +261,8 @@ const ESTIMATED_MOVES: u64 = 40;
 
 /// Returns the number of seconds that a player has for 40 moves. `value` is the value of a `TimeControl` tag. Adds up
 /// the base times of all periods up to move 40, and an increment for each move. The last period is repeated if
-/// necessary. Times may have decimals, as in `8+0.08`; the sum is rounded down.
+/// necessary. If an earlier period does not say after how many moves it ends, as in `5400+30:1800+30`, its base time
+/// counts, and its moves are those of the next period. Times may have decimals, as in `8+0.08`; the sum is rounded down.
 ///
 /// Returns `None` for `-`, for `?`, and for values longer than [`MAX_CONTROL_LENGTH`]. Also returns `None` for values
 /// that do not follow the PGN standard, such as `G/60` and `1:30:00`.
@@ -276,10 +277,17 @@ pub(crate) fn estimated_seconds(value: &[u8]) -> Option<u64> {
     let (last, earlier) = periods.split_last()?;
     let (mut millis, mut left) = (0_u64, ESTIMATED_MOVES);
     for period in earlier {
-        let moves = period.moves?;
-        if left > 0 {
-            millis = millis.saturating_add(period.millis(left));
-            left = left.saturating_sub(moves);
+        if left == 0 {
+            break;
+        }
+        match period.moves {
+            // Without moves and increments, these may be hours, minutes and seconds.
+            None if !text.contains(['/', '+']) => return None,
+            Some(moves) => {
+                millis = millis.saturating_add(period.millis(left));
+                left = left.saturating_sub(moves);
+            }
+            None => millis = millis.saturating_add(period.base),
         }
     }
     while left > 0 {

@@ -310,6 +310,11 @@ fn list<T: Display>(slot: &mut Option<Vec<T>>, parse: fn(&str) -> Result<T, Stri
     (texts, Box::new(add))
 }
 
+fn rating_bound(text: &str) -> Result<u32, String> {
+    let number = text.trim().parse();
+    number.map_err(|_| "use a whole number, 0 or larger".to_owned())
+}
+
 /// Gives access to results, which may be separated by commas. Some spellings of results contain a comma.
 fn results(slot: &mut Vec<WantedResult>) -> Access<'_> {
     let texts = slot.iter().map(ToString::to_string).collect();
@@ -320,8 +325,8 @@ fn results(slot: &mut Vec<WantedResult>) -> Access<'_> {
             .map(|part| token(part.trim()))
             .collect();
         match parts {
-            Some(parts) => slot.extend(parts),
-            None => slot.push(parse(text)?),
+            Some(parts) if !parts.is_empty() => slot.extend(parts),
+            _ => slot.push(parse(text)?),
         }
         Ok(())
     };
@@ -420,7 +425,7 @@ impl Selection {
                 "min-elo",
                 elo,
                 elos,
-                one(min_elo, parse),
+                one(min_elo, rating_bound),
                 "Keep games in which both players are rated N or higher. A player without a rating does not exclude the \
                  game",
             ),
@@ -428,7 +433,7 @@ impl Selection {
                 "max-elo",
                 elo,
                 elos,
-                one(max_elo, parse),
+                one(max_elo, rating_bound),
                 "Keep games in which both players are rated N or lower. A player without a rating does not exclude the \
                  game",
             ),
