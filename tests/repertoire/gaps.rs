@@ -310,16 +310,24 @@ fn a_source_without_games_is_an_error_that_names_the_filter() {
     }
     // There are games that pass the filters, but none of them has a move in the first position of the repertoire.
     let line = "repertoire gaps mine.pgn --color black --against other.pgn --min-plies 1";
-    let error = fails(dir, line, 1);
+    // A note about games that begin in another position precedes the error.
+    let fails_with_note = |line: &str| {
+        let output = run(dir, line);
+        assert_eq!(output.status.code(), Some(1), "{line}");
+        let error = String::from_utf8(output.stderr).unwrap();
+        assert!(
+            error.starts_with("1 game begins in another position"),
+            "{error}"
+        );
+        assert_eq!(error.lines().count(), 2, "{error}");
+        error
+    };
+    let error = fails_with_note(line);
     assert!(
         error.contains("no game of this source that passes the filters"),
         "{error}"
     );
-    let error = fails(
-        dir,
-        "repertoire build other.pgn --color white --out x.pgn",
-        1,
-    );
+    let error = fails_with_note("repertoire build other.pgn --color white --out x.pgn");
     assert!(
         error.contains("in the starting position: give a position"),
         "{error}"
