@@ -137,7 +137,7 @@ impl Services {
 
 /// Returns the number of days from 1970-01-01 to a day.
 fn days(year: u64, month: u64, day: u64) -> u64 {
-    let is_leap = |year: u64| year % 4 == 0;
+    let is_leap = |year: u64| year.is_multiple_of(4);
     let years = (1970..year)
         .map(|year| 365 + u64::from(is_leap(year)))
         .sum::<u64>();
@@ -194,7 +194,7 @@ fn game(number: u64, is_rated: bool, speed: &'static str, tags: &str) -> Game {
 }
 
 fn lichess_game(name: &str, number: u64) -> Game {
-    let is_rated = number % 3 > 0;
+    let is_rated = !number.is_multiple_of(3);
     let speed = ["blitz", "rapid"][(number % 2) as usize];
     let mode = if is_rated { "Rated" } else { "Casual" };
     let tags = format!(
@@ -553,8 +553,7 @@ fn a_connection_that_breaks_ten_times_delivers_the_same_games() {
     let read = |name: &str| fs::read_to_string(dir.join(name)).unwrap();
     assert!(read("me.pgn") == read("whole.pgn"));
     // After too many failures without a game, the games before are kept.
-    let all_broken = |first: usize| [vec![first], vec![0; 20]].concat();
-    services.state().breaks = all_broken(1000);
+    services.state().breaks = [vec![1000], vec![0; 20]].concat();
     let said = services.fails(dir, "lichess:me --out part.pgn");
     let advice = "part.pgn has the games up to there: repeat the command to continue: lichess:me: the connection to lichess.org broke";
     assert!(

@@ -113,7 +113,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
         let usage = "new games are added to a file, so --out cannot be standard output (-): give the name of a file";
         return Err(Usage(usage.to_owned()).into());
     }
-    check_output(&args.out, &args.token_file.as_slice(), false)?;
+    check_output(&args.out, args.token_file.as_slice(), false)?;
     let mut accounts = args.accounts.clone();
     accounts.dedup();
     let server = env::var(SERVER).ok();

@@ -132,9 +132,12 @@ impl FromStr for Account {
     }
 }
 
+/// The type of the function in a [`Notice`].
+pub type Wait = dyn Fn(&str, Duration) + Send + Sync;
+
 /// A function that is called before each wait with the reason and the time to wait. It returns when the time has passed.
 #[derive(Clone)]
-pub struct Notice(pub Arc<dyn Fn(&str, Duration) + Send + Sync>);
+pub struct Notice(pub Arc<Wait>);
 
 impl fmt::Debug for Notice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -319,8 +322,8 @@ impl Download {
 
     fn download(&self, number: usize, account: &Account, client: Client<'_>) -> Result<()> {
         match account.service {
-            Service::Lichess => self.from_lichess(number, account, client)?,
-            Service::ChessCom => self.from_chess_com(number, account, client)?,
+            Service::Lichess => self.lichess_games(number, account, client)?,
+            Service::ChessCom => self.chess_com_games(number, account, client)?,
         }
         if let Some(max) = self.options.max {
             self.collected.with(|games| {

@@ -24,7 +24,7 @@ const LICHESS_START: i64 = 1_356_998_401;
 impl Download {
     /// Downloads the games of an account at Lichess, from the oldest to the newest or, if their number is limited, from
     /// the newest to the oldest.
-    pub(super) fn from_lichess(
+    pub(super) fn lichess_games(
         &self,
         number: usize,
         account: &Account,
@@ -116,7 +116,7 @@ impl Download {
 
     /// Downloads the games of an account at Chess.com: month by month or, if the number of games is limited, back from
     /// the newest month.
-    pub(super) fn from_chess_com(
+    pub(super) fn chess_com_games(
         &self,
         number: usize,
         account: &Account,

@@ -50,11 +50,11 @@ struct State {
 
 /// A file that is compressed if its name says so.
 enum Compressed {
-    Plain(BufferedFile),
+    Plain(Box<BufferedFile>),
     #[cfg(feature = "compression")]
     Zstd(Box<zstd::Encoder<'static, BufferedFile>>),
     #[cfg(feature = "compression")]
-    Gzip(flate2::write::GzEncoder<BufferedFile>),
+    Gzip(Box<flate2::write::GzEncoder<BufferedFile>>),
 }
 
 impl Compressed {
@@ -69,9 +69,9 @@ impl Compressed {
             #[cfg(feature = "compression")]
             Some("gz") => {
                 let level = flate2::Compression::default();
-                Compressed::Gzip(flate2::write::GzEncoder::new(file, level))
+                Compressed::Gzip(Box::new(flate2::write::GzEncoder::new(file, level)))
             }
-            _ => Compressed::Plain(file),
+            _ => Compressed::Plain(Box::new(file)),
         })
     }
 
@@ -87,7 +87,7 @@ impl Compressed {
 
     fn finish(self, path: &Path) -> Result<Finished> {
         let file = match self {
-            Compressed::Plain(file) => file,
+            Compressed::Plain(file) => *file,
             #[cfg(feature = "compression")]
             Compressed::Zstd(encoder) => encoder.finish().at(path, "write")?,
             #[cfg(feature = "compression")]
