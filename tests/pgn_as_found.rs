@@ -627,6 +627,9 @@ fn a_game_that_begins_later_without_a_fen_is_rejected() {
         ("1\u{2026} Nf3 1-0", "1..."),
         ("1. ... Nf3 1-0", "1..."),
         ("34... a6 35. h3 1-0", "34..."),
+        ("[White \"A\"]\n\n5) e4 e5 1-0", "5"),
+        ("[White \"A\"]\n\n5\\. e4 e5 1-0", "5"),
+        ("[White \"A\"]\n\n5.- e4 1-0", "5"),
     ] {
         let text = format!("{game}\n\n[White \"B\"]\n\n1. d4 d5 1-0\n");
         let made = make_with(text.as_bytes(), |run| {

@@ -249,8 +249,8 @@ mod tests {
         assert_eq!(
             all,
             "[Event \"?\"]\n[Site \"x \\\"y\\\"\"]\n[Date \"????.??.??\"]\n[Round \"?\"]\n[White \"A\"]\n[Black \"?\"]\n\
-             [Result \"1-0\"]\n[Annotator \"B\"]\n\n{first} 1. e4 e5 $1 (1... c5 {[%clk 0:01:00] a b} 2. Nf3 $5 (2. Nc3)) 2.\n\
-             Qh5 $6 {[%eval 0.1] [%emt 1]} {rest} 2... Ke7 1-0\n\n"
+             [Result \"1-0\"]\n[Annotator \"B\"]\n\n{first} 1. e4 e5 $1 (1... c5 {[%clk 0:01:00] a b} 2. Nf3 $5 (2. Nc3)) 2. Qh5 $6\n\
+             {[%eval 0.1] [%emt 1]} {rest} 2... Ke7 1-0\n\n"
         );
         // What was written is written again without a change.
         assert_eq!(export(&all, ExportFormat::default()), all);

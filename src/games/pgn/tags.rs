@@ -385,11 +385,14 @@ pub(super) fn number_of_late_move(text: &[u8]) -> Option<MoveNumber> {
         _ => return None,
     };
     let (mut at, mut dots) = (digits, 0);
-    // The number may be in brackets.
-    at += usize::from(text.get(at) == Some(&b']'));
+    // The number may be in brackets or before one.
+    at += usize::from(matches!(text.get(at), Some(b']' | b')')));
     loop {
         let (length, its_dots) = match text[at..] {
             [b'.', ..] => (1, 1),
+            // `5.- e4`, and `5\. e4` from Markdown.
+            [b'-', b' ', ..] if dots > 0 => (1, 0),
+            [b'\\', ..] => (1, 0),
             [0x85, ..] => (1, 3),
             [0xe2, 0x80, 0xa6, ..] => (3, 3),
             [byte, ..] if byte.is_ascii_whitespace() => (1, 0),
