@@ -7,10 +7,14 @@ use clap::{Arg, Command, builder::StyledStr};
 
 /// The common options, separated by spaces, of the commands that have too many options for a screen. A subcommand is
 /// named by its last word.
-const COMMON: [(&str, &str); 20] = [
+const COMMON: [(&str, &str); 21] = [
     ("make-book", "bin explorer max-ply min-game min-score"),
     ("download", "out since until speed rated max clocks"),
     ("show", "moves json player color since speed"),
+    (
+        "extract",
+        "out position player since result limit count clean",
+    ),
     ("games", "moves id pgn limit json player since"),
     (
         "openings",
@@ -37,7 +41,8 @@ const COMMON: [(&str, &str); 20] = [
 ];
 
 /// The commands that are not listed by `polybook -h`.
-const RARE: [&str; 13] = [
+const RARE: [&str; 14] = [
+    "tree",
     "convert",
     "key",
     "edit",

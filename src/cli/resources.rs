@@ -148,8 +148,10 @@ mod tests {
                     continue;
                 }
                 numbers += 1;
-                // Every number is a seed.
-                if long != "seed" && !is_refused(&(i64::MAX as u64 - 1).to_string()) {
+                // Every number is a seed, and a query of positions.
+                if !["seed", "position"].contains(&long)
+                    && !is_refused(&(i64::MAX as u64 - 1).to_string())
+                {
                     unlimited.push(format!("{} --{long}", command.get_name()));
                 }
             }

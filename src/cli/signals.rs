@@ -82,7 +82,7 @@ fn end(status: i32) -> ! {
     ENDING.store(true, Ordering::SeqCst);
     // A panic in one step must not prevent the end, because the command's thread waits for it.
     let how = panic::catch_unwind(say_farewell);
-    let how = how.unwrap_or_else(|_| "interrupted".to_owned());
+    let how = how.unwrap_or_else(|_| "stopped".to_owned());
     for step in [end_engines, discard_all] {
         let _ = panic::catch_unwind(step);
     }

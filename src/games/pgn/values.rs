@@ -282,7 +282,7 @@ pub(crate) fn estimated_seconds(value: &[u8]) -> Option<u64> {
         }
         match period.moves {
             // Without moves and increments, these may be hours, minutes and seconds.
-            None if !text.contains(['/', '+']) => return None,
+            None if left == ESTIMATED_MOVES && !text.contains('+') => return None,
             Some(moves) => {
                 millis = millis.saturating_add(period.millis(left));
                 left = left.saturating_sub(moves);
