@@ -300,11 +300,14 @@ fn indexes_of_ranges_of_keys_serve_as_one() {
         ] {
             let path = format!("/{question}&fen={fen}");
             let [mut one, both] = [&whole, &ranges].map(|served| served.json(&path));
-            if let Some(answer) = one.get_mut("polybook") {
-                // Parts without a sidecar do not say how many half-moves were counted.
-                let max_ply = answer.as_object_mut().unwrap().remove("maxPly");
-                assert_eq!(max_ply, Some(20.into()));
-            }
+            // Parts without a sidecar do not say how many half-moves were counted.
+            let answer = match one.get("polybook") {
+                Some(_) => &mut one["polybook"],
+                None => &mut one,
+            };
+            let max_ply = answer.as_object_mut().unwrap().remove("maxPly");
+            let is_masters = question.starts_with("masters");
+            assert!(is_masters || max_ply == Some(20.into()), "{path}");
             assert_eq!(one, both, "{path}");
         }
     }

@@ -50,7 +50,7 @@ HELD = 64 << 20
 # The options of make-book that choose what is counted: those with a value, and those without. `rated` may have one.
 VALUED = (
     "max-ply variant untagged-variant unfinished opening piece-letters min-elo max-elo min-plies since until result player "
-    "color opponent opponent-rating white black event eco rating speed time-control tag not-tag rated"
+    "color opponent opponent-rating white black event eco rating speed time-control tag not-tag rated position"
 ).split()
 FLAGS = "keep-prefix variations require-elo require-date exact".split()
 

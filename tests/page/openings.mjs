@@ -145,7 +145,7 @@ const tests = {
     assert.equal(await page.locator("#openings .key").textContent(), "Average 50.0%likely weakerlikely strongercould be chance");
     assert.match(await page.locator("#openings .key [title]").first().getAttribute("title"), /Marked: 2 of 3 openings; chance alone would mark about 0\.6\.$/);
     assert.equal(await page.locator("#openings .points.weaker").textContent(), "−4.0");
-    assert.equal(await page.locator("#openings .name button[aria-label]").first().getAttribute("aria-label"), "Weak, 12 games, score 17%, 4 points below the average");
+    assert.equal(await page.locator("#openings .name button[aria-label]").first().getAttribute("aria-label"), "Weak, 12 games, score 17%, 4 points below the expectation");
     // The range of an opening says why the opening is not marked.
     assert.deepEqual(await page.locator("#openings .body .field-of").evaluateAll((all) => all.map((one) => one.title)), [
       "17%, likely between 8% and 30%", "46%, likely between 15% and 58%", "83%, likely between 70% and 92%",
