@@ -1,4 +1,4 @@
-//! The index of polyglot's LevelDB fork: its keys and values, and making its entries from sorted [postings](posting).
+//! The index of polyglot's LevelDB fork: its keys and values, and making its entries from sorted postings (`posting`).
 //!
 //! [`Index`](super::index::Index) opens and reads such an index. The [explorer's index](super::explorer_index) also
 //! contains the entries about inputs and the variant.

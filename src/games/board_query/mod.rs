@@ -1,6 +1,6 @@
 //! Queries about what stands on the board in a game, such as `P[d] = 1 and P[c,e] = 0`.
 //!
-//! A [`BoardQuery`] is parsed once ([`grammar`]) and compiled to tests on bitboards ([`program`]). A [`Matcher`]
+//! A [`BoardQuery`] is parsed once (`grammar`) and compiled to tests on bitboards (`program`). A [`Matcher`]
 //! evaluates it in the positions of a game's main line, one after the other. `docs/search.md` describes the language.
 
 mod ast;
