@@ -102,8 +102,14 @@ mod tests {
     #[test]
     fn advice_names_arguments() {
         for (message, expected) in [
-            ("a: use a larger --memory or a smaller --max-ply", "a: use a larger memory or a smaller max_ply"),
-            ("no move is kept (--min-game 1 keeps it)", "no move is kept (min_game 1 keeps it)"),
+            (
+                "a: use a larger --memory or a smaller --max-ply",
+                "a: use a larger memory or a smaller max_ply",
+            ),
+            (
+                "no move is kept (--min-game 1 keeps it)",
+                "no move is kept (min_game 1 keeps it)",
+            ),
             ("give --variant atomic", "give variant atomic"),
             (
                 "polybook verify --fix OUT writes a copy, or use --min-game",
