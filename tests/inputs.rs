@@ -6,7 +6,9 @@ use std::path::Path;
 
 use polybook::{book::Entry, position::BookMove};
 
-use crate::common::{Arguments, fails, ok, polybook_in, temp};
+#[cfg(unix)]
+use crate::common::Arguments;
+use crate::common::{fails, ok, polybook_in, temp};
 
 /// Creates games, and files that other commands make from them.
 fn files() -> tempfile::TempDir {

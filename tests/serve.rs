@@ -9,9 +9,9 @@ use std::{
 };
 
 #[cfg(unix)]
-#[cfg(unix)]
 use rustix::process::Signal;
 
+#[cfg(unix)]
 use crate::common::make_fifo;
 use crate::common::{fails, ok, sample, served::Served, temp, until};
 #[cfg(target_os = "linux")]
