@@ -516,6 +516,7 @@ fn slow_engines_do_not_mix_up_searches() {
 }
 
 /// The options that chess programs and bots set whatever the engine is.
+#[cfg(unix)]
 const COMMON_OPTIONS: [(&str, &str); 14] = [
     ("Hash", "64"),
     ("Threads", "4"),

@@ -196,6 +196,7 @@ pub fn program(names: &[&str]) -> Option<PathBuf> {
 
 /// Splits the games of a PGN file into several files. Each file ends at about the given seventh of all games.
 /// Returns the names of the files in order.
+#[cfg(unix)]
 pub fn cut_games(pgn: &Path, dir: &Path, sevenths: impl IntoIterator<Item = usize>) -> Vec<String> {
     let games = fs::read(pgn).unwrap();
     let mut begin = 0;
