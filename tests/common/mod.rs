@@ -5,12 +5,14 @@
 pub mod served;
 pub mod transcript;
 
+#[cfg(unix)]
+use std::fs;
 use std::{
     cmp::Reverse,
     collections::BTreeMap,
     env,
     ffi::{OsStr, OsString},
-    fs::{self, File},
+    fs::File,
     io::{self, Write},
     path::{Path, PathBuf},
     process::{Command, Output, Stdio},
