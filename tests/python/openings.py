@@ -159,9 +159,12 @@ def check_row(row, games, case, averages, passing):
     if finished and "result" not in case:
         n = len(finished)
         mean = sum(points) / n
+        added = (sum(points) + 1) / (n + 2)
+        by_results = n * ((sum(point * point for point in points) + 1) / (n + 2) - added**2)
         if not is_compared:
-            added = (sum(points) + 1) / (n + 2)
-            spread = n * ((sum(point * point for point in points) + 1) / (n + 2) - added**2)
+            spread = by_results
+        elif n < 10:
+            spread = max(spread, by_results)
         half = 1.2816 * math.sqrt(spread) / n
         ends = [100 * min(max(end, 0), 1) for end in (mean - half, mean + half)]
         assert is_close(row["score"], 100 * sum(points) / len(points)), row

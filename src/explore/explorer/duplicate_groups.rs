@@ -276,12 +276,12 @@ impl DuplicateGroups {
 /// Decides which games a query counts if it counts each game once.
 pub(super) struct CountedOnce {
     groups: Arc<DuplicateGroups>,
-    /// What was decided about games whose groups depend on which games pass the filters. The keys are the lowest
+    /// The decisions about games whose groups depend on which games pass the filters. The keys are the lowest
     /// numbers of games that are compared with each other.
     decided: Mutex<FxHashMap<u64, Arc<FxHashMap<u64, Decision>>>>,
 }
 
-/// What was decided about a game.
+/// A decision about a game.
 #[derive(Copy, Clone, Default, Debug)]
 struct Decision {
     /// The filters that count the game.
@@ -300,7 +300,7 @@ impl CountedOnce {
 
     /// Returns the filters that count game `number`: those for which it is the first game of its group.
     ///
-    /// A bit stands for a filter. `passed` contains the filters that the game passes, and `passed_by` returns those of
+    /// Each bit represents a filter. `passed` contains the filters that the game passes, and `passed_by` returns those of
     /// other games. It must return the same filters in each call.
     pub(super) fn counted(&self, number: u64, passed: u32, passed_by: impl Fn(u64) -> u32) -> u32 {
         if !self.groups.is_compared(number) {
@@ -510,9 +510,9 @@ mod tests {
 
     #[test]
     fn games_that_do_not_pass_do_not_make_others_duplicates() {
-        // Without the second game, the first one and the third one are duplicates.
+        // The first game and the third one are duplicates only if the second game does not pass.
         check(&[(0, 0, 3), (6, 0, 2), (7, 0, 3)]).unwrap();
-        // Without the second game, the first one and the third one are not.
+        // Games with different ids are not duplicates, whether or not a game without an id passes.
         check(&[(6, 1, 3), (0, 0, 2), (6, 2, 3), (0, 2, 1)]).unwrap();
     }
 

@@ -24,7 +24,7 @@ const MAX_STEPS: usize = 60;
 #[derive(Clone, Default, Debug)]
 pub(super) struct Scores(BTreeMap<u16, Wdl>);
 
-/// What a player is expected to score in some games.
+/// The score that is expected of a player in some games.
 #[derive(Copy, Clone, PartialEq, Debug)]
 pub(super) struct Expectation {
     /// The expected points. Games that cannot be compared with others count with their actual points.
@@ -402,7 +402,7 @@ mod tests {
             wins.points > 0.98 && wins.points < 1.0 && wins.deviation > 0.1,
             "{wins:?}"
         );
-        // Without other games with this color, nothing can be compared.
+        // Games can be compared only with other games of the same color.
         let alone = of(&[game(0, 2000, 1), game(0, 0, 2)]);
         assert_eq!(
             alone,
@@ -412,7 +412,7 @@ mod tests {
                 games: 0
             }
         );
-        // Without ratings in the other games, their average is expected.
+        // The average of the other games is expected if none of them has a rating.
         let unrated = of(&[game(0, 2000, 0), game(1, 0, 2), game(1, 0, 1)]);
         assert_eq!(unrated.points, 0.75);
         assert_eq!(of(&[game(1, 2000, 1)]).games, 0);

@@ -28,6 +28,10 @@ use crate::{
 /// leaves out 10 % of the values on each side.
 const QUANTILE: f64 = 1.2816;
 
+/// The number of finished games below which an opening is not judged. If the results of few games and of few other games
+/// are equal, the deviation of the expectation is too small for a confidence interval.
+const FEW_GAMES: u64 = 10;
+
 /// The openings of the games that reached a position, grouped by family.
 ///
 /// The opening of a game is the name of its last position that has a name. Scores are those of the player whom the
@@ -497,21 +501,24 @@ fn without_noise(difference: f64) -> f64 {
 }
 
 /// Returns the 80 % confidence interval of the player's score with an opening, in percent. `stats` contains the player's
-/// results in the opening's games. Its width follows from the deviation of `expected` or, if there are no other games
-/// with which these can be compared, from the results, after a win and a loss are added. Returns `None` if no game has a
-/// result.
+/// results in the opening's games. Its width follows from the deviation of `expected`. If no other games can be compared
+/// with these, the width follows from the results, after a win and a loss are added. The interval of
+/// [few games](FEW_GAMES) has the larger of both widths. Returns `None` if no game has a result.
 fn score_range(stats: Wdl, expected: Expectation) -> Option<[f64; 2]> {
     let games = stats.games() as f64;
     if games == 0.0 {
         return None;
     }
     let score = stats.half_points() as f64 / 2.0 / games;
-    let deviation = if expected.games > 0 {
-        expected.deviation / games
-    } else {
+    let by_results = {
         let mean = (score * games + 1.0) / (games + 2.0);
         let squares = (stats.wins as f64 + stats.draws as f64 / 4.0 + 1.0) / (games + 2.0);
         ((squares - mean * mean) / games).sqrt()
+    };
+    let deviation = match expected.games {
+        0 => by_results,
+        _ if stats.games() < FEW_GAMES => by_results.max(expected.deviation / games),
+        _ => expected.deviation / games,
     };
     let half = QUANTILE * deviation;
     Some([score - half, score + half].map(|end| 100.0 * end.clamp(0.0, 1.0)))
@@ -546,6 +553,9 @@ mod tests {
         // The ends are not rounded, because each display rounds them.
         assert!((range[0] - (70.0 - 10.0 * 1.2816 * 1.5)).abs() < 1e-9);
         assert!((range[1] - (70.0 + 10.0 * 1.2816 * 1.5)).abs() < 1e-9);
+        // One win says little, even if the player won the other games.
+        let range = score_range(stats(1, 0, 0), expected(1.0, 0.2, 1)).unwrap();
+        assert!(range[0] < 45.0 && range[1] == 100.0, "{range:?}");
         // Ranges stay between 0 and 100 percent, and equal results have one, too.
         let range = score_range(stats(1000, 0, 0), expected(0.0, 0.0, 0)).unwrap();
         assert!(range[0] < 99.9 && range[1] == 100.0, "{range:?}");

@@ -70,7 +70,7 @@ pub(super) struct Program {
     can_end: bool,
 }
 
-/// What a [`Slot`] knows after some positions of a game.
+/// The state of a [`Slot`] after some positions of a game.
 #[derive(Copy, Clone, Default, Debug)]
 struct SlotState {
     /// The value in the current position.
@@ -287,7 +287,7 @@ fn comparison(left: Number, sign: Comparison, right: Number) -> Test {
 
 /// Upper bounds on the numbers of pieces in all later positions, and a lower bound on the number of half-moves.
 struct Bounds {
-    /// Of White and of Black, in the order of [`Role::ALL`].
+    /// The numbers for White and for Black, in the order of [`Role::ALL`].
     kinds: [[i64; 6]; 2],
     all: [i64; 2],
     ply: i64,

@@ -35,7 +35,7 @@ pub(super) struct Collection {
     output: AtomicFile,
     /// Hashes of the addresses of all games: of the file, and of those that are new.
     addresses: FxHashSet<u64>,
-    /// What the file contains of each account.
+    /// The known games of each account.
     known: Vec<Known>,
     /// The number of games in the file.
     games: u64,
@@ -50,7 +50,7 @@ pub(super) struct Collection {
     months_path: PathBuf,
 }
 
-/// What a file contains of an account.
+/// The games of an account that a file contains.
 #[derive(Clone, Debug)]
 struct Known {
     account: Account,
@@ -71,7 +71,7 @@ struct NewGame {
     is_dropped: bool,
 }
 
-/// What a [`Collection`] did with a game.
+/// The way in which a [`Collection`] treated a game.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) struct Added {
     /// Whether the game is new.
