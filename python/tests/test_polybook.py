@@ -7,7 +7,6 @@ import io
 import json
 import os
 import random
-import sqlite3
 import struct
 import subprocess
 import sys
@@ -510,29 +509,6 @@ def test_index_database_and_explorer(tmp_path):
     with pytest.raises(ValueError, match="together leave no move: give only one of them"):
         polybook.make_book([FAMOUS], bin=tmp_path / "one.bin", only_white=True, only_black=True)
     polybook.make_book([FAMOUS], bin=tmp_path / "one.bin", only_white=True)
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="only Linux lists the locks of a process")
-def test_a_database_with_a_transaction_of_this_program_is_not_replaced(tmp_path):
-    path = tmp_path / "games.obs.db3"
-    polybook.make_book([FAMOUS], obs=path, min_game=1)
-    old = path.read_bytes()
-    database = sqlite3.connect(path, isolation_level=None)
-    database.execute("BEGIN")
-    moves = database.execute("SELECT count(*) FROM Book").fetchone()
-    for _ in range(2):
-        with pytest.raises(polybook.Error, match="this program has the file open"):
-            polybook.make_book([FAMOUS], obs=path, force=True)
-    # Reading the file in this process would release the lock of the transaction.
-    write = "import sqlite3, sys; sqlite3.connect(sys.argv[1], timeout=0).execute('BEGIN EXCLUSIVE')"
-    other = subprocess.run([sys.executable, "-c", write, path], capture_output=True, text=True)
-    assert "database is locked" in other.stderr
-    assert database.execute("SELECT count(*) FROM Book").fetchone() == moves
-    database.execute("COMMIT")
-    assert path.read_bytes() == old
-    polybook.make_book([FAMOUS], obs=path, force=True)
-    assert path.read_bytes() != old
-    database.close()
 
 
 def test_games_reach_a_position_with_and_without_the_en_passant_square_of_a_pinned_pawn(tmp_path):

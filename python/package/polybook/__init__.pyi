@@ -378,6 +378,7 @@ def positions(
     comments: bool = True,
     unfinished: str = "skip",
     strict: bool = False,
+    temp_dir: Optional[_Path] = None,
     **game_filter: Unpack[_GameFilter],
 ) -> Positions:
     """Returns the half-moves of the games of standard chess in one or more PGN files, which may be compressed, batch by batch.
