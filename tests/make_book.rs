@@ -85,7 +85,21 @@ fn the_summary_ends_with_commands_that_show_the_outputs() {
     ];
     let commands = next_commands(dir.path(), made);
     assert_eq!(commands.len(), 4, "{commands:?}");
-    assert_eq!(commands[3], "polybook serve --open games.idx");
+    // The server would refuse to publish games of another directory.
+    let elsewhere = games.parent().unwrap().canonicalize().unwrap();
+    let serve = format!(
+        "polybook serve --open games.idx --allow-pgn {}",
+        elsewhere.display()
+    );
+    #[cfg(unix)]
+    assert_eq!(commands[3], serve);
+    let near = temp();
+    std::fs::copy(&games, near.path().join("near.pgn")).unwrap();
+    let made = args!["make-book", "near.pgn", "--explorer", "games.idx"];
+    assert_eq!(
+        next_commands(near.path(), made),
+        ["polybook serve --open games.idx"]
+    );
     // On Windows, the Command Prompt may not be the shell that runs the test.
     #[cfg(unix)]
     for command in &commands[..3] {

@@ -1,6 +1,7 @@
 //! `polybook make-book`: makes books, suites, databases, indexes and counts from games.
 
 use std::{
+    collections::BTreeSet,
     path::{Path, PathBuf},
     time::Instant,
 };
@@ -216,6 +217,7 @@ pub fn run(args: Args, context: Context) -> anyhow::Result<()> {
     let has_several_outputs = args.outputs().len() > 1;
     let mut inputs = args.pgn.iter().chain(&args.inputs);
     let only_input = inputs.next().filter(|_| inputs.next().is_none()).cloned();
+    let given: Vec<PathBuf> = args.pgn.iter().chain(&args.inputs).cloned().collect();
     let run = configured(args)?;
     let bar = Bar::of_make_book(run.progress(), context);
     let report = run.run();
@@ -230,7 +232,7 @@ pub fn run(args: Args, context: Context) -> anyhow::Result<()> {
     let seconds = start.elapsed().as_secs_f64();
     let mut document = serde_json::to_value(&report)?;
     document["seconds"] = seconds.into();
-    context.report(&summary(&report, seconds), as_json, document)
+    context.report(&summary(&report, &given, seconds), as_json, document)
 }
 
 /// Converts the arguments to a [`MakeBook`], which describes a run. Returns an error if the arguments contradict each
@@ -436,19 +438,20 @@ fn inputs(
 /// The maximum number of rejected games that the summary of `make-book` lists one by one.
 const MAX_LISTED_GAMES: usize = 10;
 
-/// Returns the summary of a run of `make-book` as text, with one fact per line. `seconds` is the duration of the run.
-pub fn summary(report: &Report, seconds: f64) -> String {
+/// Returns the summary of a run of `make-book` as text, with one fact per line. `inputs` contains the paths that the user
+/// gave, and `seconds` is the duration of the run.
+fn summary(report: &Report, inputs: &[PathBuf], seconds: f64) -> String {
     let mut text = String::new();
     warnings(&mut text, report);
     games(&mut text, report);
     outputs(&mut text, report);
     text += &format!("{seconds:.2} seconds\n");
-    next_commands(&mut text, report);
+    next_commands(&mut text, report, inputs);
     text
 }
 
 /// Appends a line with the commands that show the outputs. Empty outputs, counts and suites have no such command.
-fn next_commands(text: &mut String, report: &Report) {
+fn next_commands(text: &mut String, report: &Report, inputs: &[PathBuf]) {
     let book = report.book.as_ref().filter(|book| book.entries > 0);
     let obs = report.obs.as_ref().filter(|obs| obs.rows > 0);
     let commands: Vec<String> = [
@@ -463,12 +466,32 @@ fn next_commands(text: &mut String, report: &Report) {
     .into_iter()
     .flatten()
     .filter(|(_, path)| *path != Path::new("-"))
-    .map(|(command, path)| format!("polybook {command} {}", shell_path(&path.to_string_lossy())))
+    .map(|(command, path)| {
+        let mut line = format!("polybook {command} {}", shell_path(&path.to_string_lossy()));
+        if command.starts_with("serve") {
+            for directory in directories_elsewhere(path, inputs) {
+                line += &format!(" --allow-pgn {}", shell_path(&directory.to_string_lossy()));
+            }
+        }
+        line
+    })
     .collect();
     if !commands.is_empty() {
         let pronoun = if commands.len() == 1 { "it" } else { "them" };
         *text += &format!("look at {pronoun}: {}\n", commands.join("; "));
     }
+}
+
+/// Returns the directories of the files `inputs` that are not below the directory of `index`. The server publishes games
+/// in these directories only if the user allows it.
+fn directories_elsewhere(index: &Path, inputs: &[PathBuf]) -> BTreeSet<PathBuf> {
+    let Ok(index) = index.canonicalize() else {
+        return BTreeSet::new();
+    };
+    let inputs = inputs.iter().filter_map(|input| input.canonicalize().ok());
+    let parents = inputs.filter_map(|input| Some(input.parent()?.to_owned()));
+    let home = index.parent().unwrap_or(&index);
+    parents.filter(|parent| !parent.starts_with(home)).collect()
 }
 
 pub fn warnings(text: &mut String, report: &Report) {
