@@ -314,6 +314,7 @@ const failed = await run({
     await row(page, "c2c3").locator(".removes").click();
     // No game has the move, so its row disappears. The card takes the edit back.
     await row(page, "c2c3").waitFor({ state: "detached" });
+    await followed(page);
     await page.click("[data-focus=undo-edit]");
     await row(page, "c2c3").locator(".removes").click();
     await row(page, "c2c3").waitFor({ state: "detached" });
