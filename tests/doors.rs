@@ -2,13 +2,14 @@
 //! the same answer about the games that pass the same filters, and it must agree with a simple count over the games.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     fmt::Write,
     fs::{self, File},
     path::Path,
     process::Command,
 };
 
+use polybook::selection::{Selection, Spelling};
 use proptest::{
     collection::vec,
     prelude::*,
@@ -653,4 +654,21 @@ fn every_door_gives_the_same_answer() {
         Ok(())
     });
     done.unwrap();
+}
+
+#[test]
+fn the_annotations_of_python_have_every_condition() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("python/package/polybook/__init__.pyi");
+    let annotations = fs::read_to_string(path).unwrap();
+    let (_, classes) = annotations
+        .split_once("class _PreparationConditions")
+        .unwrap();
+    let (classes, _) = classes.split_once("\ndef ").unwrap();
+    let annotated = classes
+        .lines()
+        .filter_map(|line| line.strip_prefix("    ")?.split_once(": "));
+    let annotated: BTreeSet<String> = annotated.map(|(name, _)| name.to_owned()).collect();
+    let names = Selection::condition_names().into_iter();
+    let names = names.map(|name| Spelling::Keyword.of(name)).collect();
+    assert_eq!(annotated, names);
 }

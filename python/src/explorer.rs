@@ -56,12 +56,9 @@ impl Explorer {
     /// Returns the counts, the moves, and the top and recent games of a position, in the form in which `polybook serve`
     /// answers.
     #[pyo3(
-        signature = (position=None, **options),
-        text_signature = "($self, position=None, *, variant=None, view='lichess', moves=None, top_games=None, \
-        recent_games=None, history=False, transpositions=False, min_elo=None, max_elo=None, min_plies=0, \
-        since=None, until=None, result=(), player=(), color=None, opponent=(), opponent_rating=None, white=(), \
-        black=(), event=None, eco=(), rating=(), speed=(), require_elo=False, require_date=False, exact=True, \
-        rated=False, opening=None, source=None, duplicates='all', unfinished='draw')"
+        signature = (position=None, /, **options),
+        text_signature = "($self, position=None, /, *, variant=None, view='lichess', moves=None, top_games=None, \
+    recent_games=None, history=False, transpositions=False, unfinished='draw', **conditions)"
     )]
     fn answer<'py>(
         &self,
@@ -79,11 +76,8 @@ impl Explorer {
     /// Returns the openings of the games that reached a position and pass the filters, in families with their
     /// variations.
     #[pyo3(
-        signature = (position=None, **options),
-        text_signature = "($self, position=None, *, variant=None, min_elo=None, max_elo=None, min_plies=0, \
-        since=None, until=None, result=(), player=(), color=None, opponent=(), opponent_rating=None, white=(), \
-        black=(), event=None, eco=(), rating=(), speed=(), require_elo=False, require_date=False, exact=True, \
-        rated=False, opening=None, source=None, duplicates='all', unfinished='draw')"
+        signature = (position=None, /, **options),
+        text_signature = "($self, position=None, /, *, variant=None, unfinished='draw', **conditions)"
     )]
     fn openings<'py>(
         &self,
@@ -102,11 +96,9 @@ impl Explorer {
     /// Returns the preparation of a player for an opponent: the opponent's moves in a position, with the results and
     /// answers of the player.
     #[pyo3(
-        signature = (position=None, *, player, opponent, color, repertoire=None, lines=7, min_game=polybook::explorer::MIN_REPLY_GAMES, **options),
-        text_signature = "($self, position=None, *, player, opponent, color, repertoire=None, lines=7, min_game=2, variant=None, \
-        min_elo=None, max_elo=None, min_plies=0, since=None, until=None, opponent_rating=None, white=(), black=(), \
-        event=None, eco=(), rating=(), speed=(), require_elo=False, require_date=False, exact=True, rated=False, \
-        opening=None, source=None, duplicates='once', unfinished='draw')"
+        signature = (position=None, /, *, player, opponent, color, repertoire=None, lines=7, min_game=polybook::explorer::MIN_REPLY_GAMES, **options),
+        text_signature = "($self, position=None, /, *, player, opponent, color, repertoire=None, lines=7, min_game=2, \
+    variant=None, unfinished='draw', **conditions)"
     )]
     #[allow(
         clippy::too_many_arguments,

@@ -32,15 +32,12 @@ use crate::{
 #[pyfunction]
 #[pyo3(
     signature = (inputs, *, progress=None, **options),
-    text_signature = "(inputs, *, progress=None, bin=None, leveldb=None, explorer=None, obs=None, counts=None, \
-    by=(), force=False, allow_empty=False, index_stats=False, max_ply=1024, min_game=3, min_score=0.0, \
-    only_white=False, only_black=False, uniform=False, win_factor=2, draw_factor=1, loss_factor=0, \
-    scale='global', minimax=None, variant='standard', untagged_variant='standard', unfinished='draw', \
-    keep_prefix=False, strict=False, variations=False, piece_letters='en', comment=None, no_header=False, \
-    threads=None, memory=1073741824, temp_dir=None, duplicates='all', min_elo=None, max_elo=None, min_plies=0, \
-    since=None, until=None, result=(), player=(), color=None, opponent=(), opponent_rating=None, white=(), \
-    black=(), event=None, eco=(), tag=(), not_tag=(), rating=(), speed=(), time_control=None, \
-    require_elo=False, require_date=False, exact=False, rated=False, opening=None, position=None)"
+    text_signature = "(inputs, *, progress=None, bin=None, leveldb=None, explorer=None, obs=None, counts=None, by=(), \
+    force=False, allow_empty=False, index_stats=False, max_ply=1024, min_game=3, min_score=0.0, only_white=False, \
+    only_black=False, uniform=False, win_factor=2, draw_factor=1, loss_factor=0, scale='global', minimax=None, \
+    variant='standard', untagged_variant='standard', unfinished='draw', keep_prefix=False, strict=False, \
+    variations=False, piece_letters='en', comment=None, no_header=False, threads=None, memory=1073741824, temp_dir=None, \
+    **conditions)"
 )]
 pub fn make_book<'py>(
     py: Python<'py>,

@@ -268,10 +268,8 @@ impl Positions {
 #[pyfunction]
 #[pyo3(
     signature = (pgn, **options),
-    text_signature = "(pgn, *, max_ply=None, comments=True, unfinished='skip', strict=False, temp_dir=None, min_elo=None, \
-    max_elo=None, min_plies=0, since=None, until=None, result=(), player=(), color=None, opponent=(), \
-    opponent_rating=None, white=(), black=(), event=None, eco=(), tag=(), not_tag=(), rating=(), speed=(), \
-    time_control=None, require_elo=False, require_date=False, exact=False, rated=False, opening=None, position=None)"
+    text_signature = "(pgn, *, max_ply=None, comments=True, unfinished='skip', strict=False, temp_dir=None, \
+    **conditions)"
 )]
 pub fn positions<'py>(
     py: Python<'py>,

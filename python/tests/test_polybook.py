@@ -257,8 +257,7 @@ def test_games_are_filtered_by_opening(tmp_path):
 def test_signatures_are_those_of_the_annotations(tmp_path):
     stub = ast.parse(Path(polybook.__file__).with_name("__init__.pyi").read_text())
     functions = {node.name: node for node in ast.walk(stub) if isinstance(node, ast.FunctionDef)}
-    (of_filter,) = (node for node in stub.body if isinstance(node, ast.ClassDef) and node.name == "_GameFilter")
-    filters = [field.target.id for field in of_filter.body if isinstance(field, ast.AnnAssign)]
+    typed = {node.name: node.body for node in stub.body if isinstance(node, ast.ClassDef)}
     shown = {}
     for function in (
         polybook.make_book,
@@ -274,21 +273,36 @@ def test_signatures_are_those_of_the_annotations(tmp_path):
         annotated = [argument.arg for argument in arguments.kwonlyargs]
         # A parameter without a default is required.
         values = [eval(ast.unparse(value)) if value else inspect.Parameter.empty for value in arguments.kw_defaults]
-        assert list(defaults) == annotated + (filters if arguments.kwarg else [])
-        assert list(defaults.values())[: len(values)] == values
+        assert list(defaults) == annotated
+        assert list(defaults.values()) == values
+    # The functions know each condition: they refuse the value, not the name.
+    polybook.make_book(FAMOUS, explorer=tmp_path / "idx")
+    explorer = polybook.Explorer(tmp_path / "idx")
+    players = {"player": "Morphy, Paul", "opponent": "Anderssen, Adolf", "color": "black"}
+    for kind, calls in {
+        "_PreparationConditions": [lambda **given: explorer.prepare(**players, **given)],
+        "_Conditions": [
+            lambda **given: polybook.make_book(FAMOUS, **given),
+            lambda **given: polybook.positions(FAMOUS, **given),
+            explorer.answer,
+            explorer.openings,
+        ],
+    }.items():
+        for field in typed[kind]:
+            for call in calls if isinstance(field, ast.AnnAssign) else []:
+                with pytest.raises(TypeError, match=f"^{field.target.id} must be "):
+                    call(**{field.target.id: object()})
     # Passing all defaults changes nothing, so each option is known and its default is right.
     outputs = ("progress", "bin", "leveldb", "explorer", "obs", "counts")
     options = {name: value for name, value in shown["make_book"].items() if name not in outputs}
     polybook.make_book(FAMOUS, bin=tmp_path / "short.bin")
-    polybook.make_book(FAMOUS, bin=tmp_path / "long.bin", explorer=tmp_path / "idx", **options)
+    polybook.make_book(FAMOUS, bin=tmp_path / "long.bin", **options)
     assert (tmp_path / "short.bin").read_bytes() == (tmp_path / "long.bin").read_bytes()
     for short, long in zip(polybook.positions(SELFPLAY), polybook.positions(SELFPLAY, **shown["positions"])):
         np.testing.assert_array_equal(short.keys, long.keys)
-    explorer = polybook.Explorer(tmp_path / "idx")
     assert explorer.answer() == explorer.answer(**shown["answer"])
     assert explorer.openings() == explorer.openings(**shown["openings"])
-    required = {"player": "Morphy, Paul", "opponent": "Anderssen, Adolf", "color": "black"}
-    assert explorer.prepare(**required) == explorer.prepare(**{**shown["prepare"], **required})
+    assert explorer.prepare(**players) == explorer.prepare(**{**shown["prepare"], **players})
     # `help` shows the signature and a description of everything.
     classes = (polybook.Book, polybook.Index, polybook.Obs, polybook.Explorer)
     for thing in (polybook.key, *(function for kind in classes for function in functions_of(kind))):

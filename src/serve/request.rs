@@ -50,6 +50,11 @@ static FILTER_PARAMETERS: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
         .collect()
 });
 
+/// Returns the names of the parameters that say which games count.
+pub(super) fn condition_parameters() -> &'static [&'static str] {
+    &FILTER_PARAMETERS
+}
+
 /// The names of the parameters that a request for a list of games accepts in addition to the parameters for a position
 /// and for filters.
 const LIST_PARAMETERS: [&str; 4] = ["skip", "limit", "sort", "fold"];

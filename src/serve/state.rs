@@ -658,6 +658,7 @@ impl AppState {
         Parameters::parse_only(&key.query, &[])?;
         let mut about = json!(self.about);
         about["variants"] = json!(self.explorer.variants(&Selection::default())?);
+        about["conditions"] = json!(request::condition_parameters());
         about["books"] = self.books.iter().map(BookFile::name).collect();
         about["repertoires"] = json!(self.repertoires);
         about["me"] = json!(self.me);

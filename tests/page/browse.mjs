@@ -604,6 +604,24 @@ const tests = {
     await context.close();
   },
 
+  async "filters that only the address can set are applied, shown, kept and removed"() {
+    const wanted = "white=Tal&white=Morphy,+Paul&requireElo=true&speed=blitz&minPlies=30";
+    const { page, context } = await open(browser, url, `/?${wanted}&utm_source=mail`);
+    const chips = () => page.locator("#chips .chip:not(.offer)").allTextContents();
+    assert.deepEqual(await chips(), ["Blitz", "at least 15 moves", "white Tal / Morphy, Paul", "require elo"]);
+    assert.equal(await tally(page), "0");
+    for (const name of ["Blitz", "require elo"]) {
+      await page.click(`#chips [aria-label='Remove the filter ${name}']`);
+      await settled(page);
+    }
+    await addressed(page, "?minPly=30&white=Tal&white=Morphy, Paul");
+    assert.deepEqual(await chips(), ["at least 15 moves", "white Tal / Morphy, Paul"]);
+    const counts = all(await api("/lichess?white=Tal&white=Morphy,+Paul&minPlies=30"));
+    assert.equal(await tally(page), counts.toLocaleString("en"));
+    assert.ok(counts > 0 && counts < (await api("/about")).games);
+    await context.close();
+  },
+
   async "filters that leave no games: the one to remove, and all of them"() {
     const { page, context, faults } = await open(browser, url, "/?player=Morphy,+Paul&color=white&since=2000");
     await page.waitForSelector("#moves .ways button");

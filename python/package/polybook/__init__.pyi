@@ -4,7 +4,7 @@ polybook is under the GNU General Public License, version 3 or later, and so is 
 """
 
 from os import PathLike
-from typing import Any, Callable, Iterator, List, Mapping, Optional, Protocol, Sequence, Tuple, TypedDict, Union
+from typing import Any, Callable, Iterator, List, Literal, Mapping, Optional, Protocol, Sequence, Tuple, TypedDict, Union
 
 import numpy as np
 import numpy.typing as npt
@@ -83,18 +83,19 @@ class GameHeader(TypedDict):
     #: The path of the PGN file.
     file: str
 
-class _GameFilter(TypedDict, total=False):
-    """Conditions on games. They have the names and values of the command line's options."""
+class _PreparationConditions(TypedDict, total=False):
+    """Conditions on games. They have the names and values of the command line's options.
+
+    A name of a player or an event is a part of the whole name, unless `exact` is true, which is the default of `Explorer`.
+    `rating` selects rating groups: 2500 selects the group that begins at 2500, and "unknown" the games without a known rating.
+    If `duplicates` is "once", duplicates of a game count as one game. Only indexes have a `source`.
+    """
 
     min_elo: Optional[int]
     max_elo: Optional[int]
     min_plies: int
     since: Optional[str]
     until: Optional[str]
-    result: _Texts
-    player: _Texts
-    color: Optional[str]
-    opponent: _Texts
     opponent_rating: Optional[str]
     white: _Texts
     black: _Texts
@@ -111,6 +112,16 @@ class _GameFilter(TypedDict, total=False):
     rated: Union[bool, _Texts]
     opening: Optional[str]
     position: Optional[str]
+    duplicates: Literal["once", "all"]
+    source: Optional[str]
+
+class _Conditions(_PreparationConditions, total=False):
+    """Conditions on games, with those on players. `result` "win" or "loss" selects the games that `player` won or lost."""
+
+    result: _Texts
+    player: _Texts
+    color: Optional[str]
+    opponent: _Texts
 
 def key(position: _Position = None, *, variant: Optional[str] = None) -> int:
     """Returns the Polyglot key of a position."""
@@ -151,8 +162,7 @@ def make_book(
     threads: int | None = None,
     memory: int = 1 << 30,
     temp_dir: Optional[_Path] = None,
-    duplicates: str = "all",
-    **game_filter: Unpack[_GameFilter],
+    **conditions: Unpack[_Conditions],
 ) -> Mapping[str, Any]:
     """Makes books, indexes, databases and counts from PGN files. Returns the report that `polybook make-book --json` prints.
 
@@ -211,6 +221,7 @@ class Explorer:
     def answer(
         self,
         position: _Position = None,
+        /,
         *,
         variant: Optional[str] = None,
         view: str = "lichess",
@@ -219,66 +230,21 @@ class Explorer:
         recent_games: Optional[int] = None,
         history: bool = False,
         transpositions: bool = False,
-        min_elo: Optional[int] = None,
-        max_elo: Optional[int] = None,
-        min_plies: int = 0,
-        since: Optional[str] = None,
-        until: Optional[str] = None,
-        result: _Texts = (),
-        player: _Texts = (),
-        color: Optional[str] = None,
-        opponent: _Texts = (),
-        opponent_rating: Optional[str] = None,
-        white: _Texts = (),
-        black: _Texts = (),
-        event: Optional[str] = None,
-        eco: _Texts = (),
-        rating: _Ratings = (),
-        speed: _Texts = (),
-        require_elo: bool = False,
-        require_date: bool = False,
-        exact: bool = True,
-        rated: Union[bool, _Texts] = False,
-        opening: Optional[str] = None,
-        source: Optional[str] = None,
-        duplicates: str = "all",
         unfinished: str = "draw",
+        **conditions: Unpack[_Conditions],
     ) -> Mapping[str, Any]:
         """Returns the counts, the moves, and the top and recent games of a position, in the form in which `polybook serve` answers.
 
-        `rating` selects rating groups: 2500 selects the group that begins at 2500, and "unknown" the games without a known
-        rating. `result` "win" or "loss" selects the games that `player` won or lost. If `unfinished` is "skip", games without a
-        result do not count. If `duplicates` is "once", duplicates of a game count as one game.
+        If `unfinished` is "skip", games without a result do not count.
         """
     def openings(
         self,
         position: _Position = None,
+        /,
         *,
         variant: Optional[str] = None,
-        min_elo: Optional[int] = None,
-        max_elo: Optional[int] = None,
-        min_plies: int = 0,
-        since: Optional[str] = None,
-        until: Optional[str] = None,
-        result: _Texts = (),
-        player: _Texts = (),
-        color: Optional[str] = None,
-        opponent: _Texts = (),
-        opponent_rating: Optional[str] = None,
-        white: _Texts = (),
-        black: _Texts = (),
-        event: Optional[str] = None,
-        eco: _Texts = (),
-        rating: _Ratings = (),
-        speed: _Texts = (),
-        require_elo: bool = False,
-        require_date: bool = False,
-        exact: bool = True,
-        rated: Union[bool, _Texts] = False,
-        opening: Optional[str] = None,
-        source: Optional[str] = None,
-        duplicates: str = "all",
         unfinished: str = "draw",
+        **conditions: Unpack[_Conditions],
     ) -> Mapping[str, Any]:
         """Returns the openings of the games that reached a position and pass the filters.
 
@@ -288,6 +254,7 @@ class Explorer:
     def prepare(
         self,
         position: _Position = None,
+        /,
         *,
         player: _Texts,
         opponent: _Texts,
@@ -296,26 +263,8 @@ class Explorer:
         lines: int = 7,
         min_game: int = 2,
         variant: Optional[str] = None,
-        min_elo: Optional[int] = None,
-        max_elo: Optional[int] = None,
-        min_plies: int = 0,
-        since: Optional[str] = None,
-        until: Optional[str] = None,
-        opponent_rating: Optional[str] = None,
-        white: _Texts = (),
-        black: _Texts = (),
-        event: Optional[str] = None,
-        eco: _Texts = (),
-        rating: _Ratings = (),
-        speed: _Texts = (),
-        require_elo: bool = False,
-        require_date: bool = False,
-        exact: bool = True,
-        rated: Union[bool, _Texts] = False,
-        opening: Optional[str] = None,
-        source: Optional[str] = None,
-        duplicates: str = "once",
         unfinished: str = "draw",
+        **conditions: Unpack[_PreparationConditions],
     ) -> Mapping[str, Any]:
         """Returns the preparation of `player`, who has the color `color`, for `opponent`.
 
@@ -379,7 +328,7 @@ def positions(
     unfinished: str = "skip",
     strict: bool = False,
     temp_dir: Optional[_Path] = None,
-    **game_filter: Unpack[_GameFilter],
+    **conditions: Unpack[_Conditions],
 ) -> Positions:
     """Returns the half-moves of the games of standard chess in one or more PGN files, which may be compressed, batch by batch.
 

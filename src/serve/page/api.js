@@ -191,7 +191,7 @@
  * @property {PreparedLine[]} [lineEnds] The likeliest lines at whose end a line of the repertoire ends.
  * @property {() => Promise<Blob>} file Requests these lines as PGN. The server does not send this property.
  */
-/** @typedef {{ version: string, games: number | null, notCounted?: number, years: [number, number] | null, sources: Source[], variants?: Record<string, number>, books: string[], repertoires?: ServedRepertoire[], me?: string[], indexing?: Indexing | null }} About */
+/** @typedef {{ version: string, games: number | null, notCounted?: number, years: [number, number] | null, sources: Source[], conditions?: string[], variants?: Record<string, number>, books: string[], repertoires?: ServedRepertoire[], me?: string[], indexing?: Indexing | null }} About */
 
 /** Requests of one kind. Only one of them runs at a time: starting a request aborts the previous one. */
 export class Asking {

@@ -3,7 +3,7 @@
 
 import { button, byId, fill, icon, span } from "./dom.js";
 import { counted, dateWords, number } from "./format.js";
-import { nameText } from "./state.js";
+import { FILTERS, nameText } from "./state.js";
 
 /** @typedef {import("./state.js").Filters} Filters */
 
@@ -98,7 +98,18 @@ export function filterWords(filters, variant) {
     ...(opening ? [chip("eco", opening.replace(/[:,]$/, ""), ["opening"])] : []),
     ...(minPly ? [chip("minPly", `at least ${counted(Math.ceil(Number(minPly) / 2), "move")}`)] : []),
     ...(duplicates ? [chip("duplicates", "duplicates once")] : []),
+    ...Object.entries(filters).filter(([name]) => !FILTERS.includes(name)).map(([name, value]) => chip(name, conditionWords(name, value))),
   ];
+}
+
+/**
+ * Describes a filter that only the address can set, such as "time control 180-480".
+ * @param {string} name
+ * @param {string} value
+ */
+function conditionWords(name, value) {
+  const words = name.replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
+  return value === "true" ? words : `${words} ${nameText(value)}`;
 }
 
 const OFFERS = Object.entries({ player: "Player", since: "Years", ratings: "Rating", event: "Event", eco: "Opening", result: "Result" });

@@ -63,7 +63,7 @@ export function go(change, how) {
 /** Goes to the view that the address describes. If the address names no variant, uses the variant of the sources. */
 export function goToAddress() {
   replaceNext();
-  const view = readView(location.search);
+  const view = readView(location.search, session.about.conditions);
   return go({ ...view, variant: view.variant || servedVariant() });
 }
 

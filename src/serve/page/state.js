@@ -1,7 +1,7 @@
 // @ts-check
 // The state of the page, which is part of its address: the line, the filters and the open game.
 
-/** @typedef {Record<string, string>} Filters Filters by their names in the API. */
+/** @typedef {Record<string, string>} Filters Filters by their names in the API. Several values of a filter stand on a line each. */
 /**
  * @typedef {object} View
  * @property {string} variant The name of the variant, or an empty string for standard chess.
@@ -19,25 +19,27 @@
  * @property {string} flip How the user turned the board: "1" for Black below, "0" for White below, or an empty string.
  */
 
-/** The filters whose values are the names of one player, one name on each line. In the address, each name is a parameter. */
-const PLAYERS = ["player", "opponent"];
-
-/** The names of the filters, in their order in the address. */
+/** The names of the filters that the dialog contains, in their order in the address. */
 export const FILTERS = "player color opponent opponentRating result since until requireDate ratings speeds event eco opening minPly duplicates source".split(" ");
+
+/** Further names of filters in the address. */
+const ALIASES = new Map(Object.entries({ speed: "speeds", rating: "ratings", minPlies: "minPly" }));
 
 /**
  * @param {string} search The query string of an address.
+ * @param {string[]} [conditions] The names of all filters that the server knows.
  * @returns {View}
  */
-export function readView(search) {
+export function readView(search, conditions = []) {
   const parameters = new URLSearchParams(search);
   const text = (/** @type {string} */ name) => parameters.get(name) ?? "";
   /** @type {Filters} */
   const filters = {};
-  for (const name of FILTERS) {
-    const value = PLAYERS.includes(name) ? joined(parameters.getAll(name)) : parameters.get(name);
+  for (const given of new Set([...FILTERS, ...conditions])) {
+    const name = ALIASES.get(given) ?? given;
+    const value = joined(parameters.getAll(given));
     // For these filters, an empty value is an empty list. It selects no game, so it must be kept.
-    if (value || (value === "" && ["ratings", "speeds"].includes(name))) filters[name] = value;
+    if (value || (parameters.has(given) && ["ratings", "speeds"].includes(name))) filters[name] = value;
   }
   return {
     variant: text("variant"),
@@ -62,10 +64,9 @@ export function readView(search) {
 export function filterQuestion({ variant, filters }) {
   const parameters = new URLSearchParams();
   if (variant) parameters.set("variant", variant);
-  for (const name of FILTERS) {
+  for (const name of new Set([...FILTERS, ...Object.keys(filters)])) {
     const value = filters[name];
-    if (value === undefined) continue;
-    for (const one of PLAYERS.includes(name) ? namesIn(value) : [value]) parameters.append(name, one);
+    for (const one of value?.split("\n") ?? []) parameters.append(name, one);
   }
   return parameters;
 }
