@@ -50,6 +50,32 @@ fn without_versions(document: &mut Value) {
     }
 }
 
+/// Shortens the lists of `answered` that end with "..." in `shown`.
+fn shorten(answered: &mut Value, shown: &Value) {
+    match (answered, shown) {
+        (Value::Array(answered), Value::Array(shown)) => {
+            if shown.last() == Some(&Value::from("...")) {
+                assert!(answered.len() >= shown.len(), "{shown:?}");
+                answered.truncate(shown.len() - 1);
+                answered.push(Value::from("..."));
+            }
+            answered
+                .iter_mut()
+                .zip(shown)
+                .for_each(|(one, other)| shorten(one, other));
+        }
+        (Value::Object(answered), Value::Object(shown)) => {
+            for (name, value) in answered {
+                shown
+                    .get(name)
+                    .into_iter()
+                    .for_each(|other| shorten(value, other));
+            }
+        }
+        _ => {}
+    }
+}
+
 #[test]
 fn the_samples_are_what_the_server_answers() {
     let page = page("api.md");
@@ -74,6 +100,7 @@ fn the_samples_are_what_the_server_answers() {
         let mut shown = serde_json::from_str(body).unwrap();
         without_versions(&mut answered);
         without_versions(&mut shown);
+        shorten(&mut answered, &shown);
         assert_eq!(answered, shown, "{path}");
         samples += 1;
     }

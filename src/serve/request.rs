@@ -585,9 +585,24 @@ impl Parameters {
             return Ok(found);
         }
         let is_preparation = allowed.contains(&"me") && !allowed.contains(&"opponent");
-        let allowed = match allowed {
+        let is_condition = |name: &&&str| FILTER_PARAMETERS.contains(name);
+        let own: Vec<&str> = allowed
+            .iter()
+            .filter(|name| !is_condition(name))
+            .copied()
+            .collect();
+        let refused = FILTER_PARAMETERS
+            .iter()
+            .filter(|name| !allowed.contains(name));
+        let refused = Vec::from_iter(refused.copied()).join(", ");
+        let conditions = match (own.len() < allowed.len(), &*refused) {
+            (false, _) => String::new(),
+            (true, "") => ", and conditions on games".to_owned(),
+            (true, refused) => format!(", and conditions on games other than {refused}"),
+        };
+        let allowed = match &own[..] {
             [] => "no parameters".to_owned(),
-            allowed => format!("only the parameters {}", allowed.join(", ")),
+            own => format!("only the parameters {}{conditions}", own.join(", ")),
         };
         let hint = match others.iter().any(|name| name == "opponent") && is_preparation {
             true => "the opponent is player, and you are me; ",
