@@ -28,7 +28,7 @@ use std::{
     path::Path,
 };
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use shakmaty::{
     Chess, Color, Move, Position, san::SanPlus, uci::UciMove, variant::VariantPosition,
 };
@@ -49,7 +49,7 @@ use crate::{
     },
     games::{
         pgn::{GameWriter, UNKNOWN_PLAYERS},
-        results::Wdl,
+        results::Results,
     },
     json,
     progress::Meter,
@@ -100,7 +100,8 @@ impl MoveSource for crate::formats::obs::Obs {
             let mv = crate::formats::obs::legal_move(pos.position(), &row.mv)?
                 .to_move(pos.position())?;
             let weight = crate::formats::book::Weights::default().weight(row.stats);
-            Some(TreeMove::without_evaluation(mv, weight, Some(row.stats)))
+            let results = Results::from_side(pos.position().turn(), row.stats);
+            Some(TreeMove::without_evaluation(mv, weight, Some(results)))
         });
         Ok(legal.collect())
     }
@@ -139,8 +140,11 @@ impl MoveSource for crate::formats::index::Index {
             let mut after = pos.clone();
             after.play(mv);
             let there = stats_of(self, &after)?.unwrap_or_default();
-            let stats = there.results().for_side(pos.position().turn());
-            moves.push(TreeMove::without_evaluation(mv, there.games, Some(stats)));
+            moves.push(TreeMove::without_evaluation(
+                mv,
+                there.games,
+                Some(there.results()),
+            ));
         }
         // The sort is stable, so moves with equal games stay sorted by their numbers.
         moves.sort_by_key(|mv| std::cmp::Reverse(mv.weight));
@@ -201,12 +205,13 @@ pub(crate) fn played(
     let moves = explorer.answer(&query)?.moves.into_iter();
     let moves = moves.filter_map(|played| {
         let uci: UciMove = played.uci.parse().ok()?;
-        let stats = played.results.for_side(pos.turn());
         let mv = uci.to_move(pos).ok()?;
-        Some(TreeMove {
-            unfinished: played.results.unfinished,
-            ..TreeMove::without_evaluation(mv, played.results.games(), Some(stats))
-        })
+        let results = played.results;
+        Some(TreeMove::without_evaluation(
+            mv,
+            results.games(),
+            Some(results),
+        ))
     });
     Ok(moves.collect())
 }
@@ -432,10 +437,11 @@ fn line(branch: &Branch<'_>, unweighted: Option<Color>) -> String {
 pub(crate) fn remark(branch: &Branch<'_>) -> String {
     let mv = branch.mv;
     let share = format!("{:.1}%", branch.share);
-    match mv.stats {
+    match mv.results {
         _ if !mv.is_in_source => "any reply".to_owned(),
-        Some(stats) => {
-            let unfinished = match mv.unfinished {
+        Some(results) => {
+            let stats = results.for_side(branch.pos.position().turn());
+            let unfinished = match results.unfinished {
                 0 => String::new(),
                 games => format!(" *{games}"),
             };
@@ -465,17 +471,26 @@ struct TextMove {
     weight: u64,
     /// The weight of the move as a percentage of the total weight of the position.
     probability: f64,
-    #[serde(flatten)]
-    stats: Option<Wdl>,
-    /// The number of games without a result.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    unfinished: Option<u64>,
+    /// The results, and the side from whose view they are written.
+    #[serde(flatten, serialize_with = "of_side")]
+    results: Option<(Results, Color)>,
     /// Whether the source contains the move; see [`TreeMove::is_in_source`](crate::formats::walk::TreeMove::is_in_source).
     known: bool,
     /// Whether the tree continues from the position after the move only after another move that leads to it.
     transposition: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     eval: Option<Eval>,
+}
+
+/// Serializes results from the view of a side.
+fn of_side<S: Serializer>(
+    results: &Option<(Results, Color)>,
+    serializer: S,
+) -> std::result::Result<S::Ok, S::Error> {
+    match results {
+        Some((results, side)) => results.of_side(*side, serializer),
+        None => serializer.serialize_none(),
+    }
 }
 
 impl TextLine {
@@ -504,8 +519,7 @@ impl TextMove {
             san: san(pos, branch.mv.mv).to_string(),
             weight: branch.mv.weight,
             probability: branch.share,
-            stats: branch.mv.stats,
-            unfinished: Some(branch.mv.unfinished).filter(|games| *games > 0),
+            results: branch.mv.results.map(|results| (results, pos.turn())),
             known: branch.mv.is_in_source,
             transposition: branch.is_transposition,
             eval: branch.mv.eval,

@@ -19,7 +19,7 @@ use crate::{
     chess::position::{BookMove, Keyed, restored, stored},
     error::Result,
     formats::evals::{Eval, Evals},
-    games::results::Wdl,
+    games::results::{Results, Wdl},
     progress::{FractionalProgress, Meter},
     storage::sort::{ByteRun, Memory, SpillingSet},
     task,
@@ -33,10 +33,8 @@ pub struct TreeMove {
     /// The weight of the move. In a database, it is the weight that a book would assign to the move, before scaling.
     /// In an index, it is the number of games.
     pub weight: u64,
-    /// The results from the perspective of the side that moves, or `None` if the source stores only weights.
-    pub stats: Option<Wdl>,
-    /// The number of unfinished games, which are not part of `stats`. It is 0 if the source counts them as draws.
-    pub unfinished: u64,
+    /// The results of the games, or `None` if the source stores only weights.
+    pub results: Option<Results>,
     /// Whether the source contains the move. If not, [`Replies`] or [`LinesOf`] added the move.
     pub is_in_source: bool,
     /// The evaluation of the position after the move, or `None` if it is unknown or the source has no
@@ -46,14 +44,12 @@ pub struct TreeMove {
 
 impl TreeMove {
     /// Creates a move that the source contains, without an evaluation. `weight` is the weight of the move in the
-    /// source. `stats` contains its results from the perspective of the side that moves, or `None` if the source
-    /// stores only weights.
-    pub(crate) fn without_evaluation(mv: Move, weight: u64, stats: Option<Wdl>) -> TreeMove {
+    /// source. `results` contains the results of its games, or `None` if the source stores only weights.
+    pub(crate) fn without_evaluation(mv: Move, weight: u64, results: Option<Results>) -> TreeMove {
         TreeMove {
             mv,
             weight,
-            stats,
-            unfinished: 0,
+            results,
             is_in_source: true,
             eval: None,
         }
@@ -62,8 +58,13 @@ impl TreeMove {
     /// Returns the number of games in which the move was played, including unfinished games. If the source of the move
     /// stores no results, returns the weight of the move instead.
     pub(crate) fn games(&self) -> u64 {
-        self.stats
-            .map_or(self.weight, |stats| stats.games() + self.unfinished)
+        self.results.map_or(self.weight, Results::games)
+    }
+
+    /// Returns the results of the finished games from the view of `turn`, the side that moves, or `None` if the source
+    /// stores only weights.
+    pub(crate) fn stats(&self, turn: Color) -> Option<Wdl> {
+        self.results.map(|results| results.for_side(turn))
     }
 }
 
@@ -547,7 +548,7 @@ impl Limits {
     ///
     /// A move that [`Replies`] or [`LinesOf`] added is always allowed, because it has no weight.
     fn admits(&self, mv: &TreeMove, share: f64) -> bool {
-        let has_games = mv.stats.is_none() || mv.games() >= self.min_game;
+        let has_games = mv.results.is_none() || mv.games() >= self.min_game;
         !mv.is_in_source || (mv.weight >= self.min_weight && share >= self.min_share && has_games)
     }
 }

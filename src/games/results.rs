@@ -120,6 +120,27 @@ impl Results {
         lichess.without_total(serializer)
     }
 
+    /// Serializes `wins`, `draws` and `losses` from the view of the side `side` and, unless it is 0, `unfinished`.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of `serializer`.
+    pub(crate) fn of_side<S: Serializer>(
+        &self,
+        side: Color,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        let stats = self.for_side(side);
+        let mut fields = serializer.serialize_struct("Results", 4)?;
+        fields.serialize_field("wins", &stats.wins)?;
+        fields.serialize_field("draws", &stats.draws)?;
+        fields.serialize_field("losses", &stats.losses)?;
+        if self.unfinished > 0 {
+            fields.serialize_field("unfinished", &self.unfinished)?;
+        }
+        fields.end()
+    }
+
     fn write<S: SerializeStruct>(&self, mut fields: S) -> Result<S::Ok, S::Error> {
         fields.serialize_field("white", &self.white)?;
         fields.serialize_field("draws", &self.draws)?;

@@ -10,6 +10,7 @@ use polybook::{
         FindGaps, Gap, Gaps, OpenedSource, OwnMoveRule, RemovedMoves, RepertoireFile,
         RepertoireFormat, Writing, add_to_book, add_to_pgn, gaps,
     },
+    results::Results,
     selection::Selection,
     storage::output::is_directory,
     tree::{LinesOf, MoveSource, TreeMove, Union},
@@ -226,10 +227,8 @@ fn say_opponent(filter: &Selection, first_moves: &[TreeMove], color: Color, cont
         (Color::Black, true) => &filter.black,
     };
     if !names.is_empty() {
-        let finished = first_moves.iter().filter_map(|mv| mv.stats);
-        let finished: u64 = finished.map(|stats| stats.games()).sum();
-        let unfinished: u64 = first_moves.iter().map(|mv| mv.unfinished).sum();
-        let games = counted(finished + unfinished, "game");
+        let results = first_moves.iter().filter_map(|mv| mv.results);
+        let games = counted(results.map(Results::games).sum(), "game");
         context.say(&format!(
             "the opponent is {}, in {games} as {color}\n",
             names.join(" or ")

@@ -528,10 +528,7 @@ fn run_counted(args: &Args, path: &Path, context: Context) -> anyhow::Result<()>
         }
     }
     let (key, pos) = (key::text(pos.key()), pos.position());
-    let results = |mv: &TreeMove| {
-        let stats = mv.stats.expect("counts and indexes have results");
-        Results::from_side(pos.turn(), stats)
-    };
+    let results = |mv: &TreeMove| mv.results.expect("counts and indexes have results");
     if args.json {
         let moves = moves.iter().map(|mv| {
             let results = results(mv);

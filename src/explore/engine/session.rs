@@ -382,7 +382,7 @@ impl Session {
         if moves.is_empty() {
             return Ok(None);
         }
-        let chosen = choose(&moves, self.settings.play, self.random.next());
+        let chosen = choose(&moves, pos.turn(), self.settings.play, self.random.next());
         let line = self.line_from(pos, moves[chosen].mv)?;
         let most = self.settings.multi_pv.max(1);
         let first = if most == 1 { chosen } else { 0 };
@@ -397,6 +397,7 @@ impl Session {
                 at - first + 1,
                 shown.as_ref().unwrap_or(&line),
                 sum,
+                pos.turn(),
             )?;
         }
         let ponder = line.get(1).map(|reply| format!(" ponder {reply}"));
@@ -539,7 +540,7 @@ impl Session {
         is_allowed: impl Fn(Move) -> bool,
     ) -> Result<Vec<TreeMove>> {
         self.first_known(pos, |settings, moves| {
-            restrict(moves, settings, refused);
+            restrict(moves, pos.turn(), settings, refused);
             moves.retain(|mv| !refused.contains(&mv.mv) && is_allowed(mv.mv));
         })
     }
@@ -562,7 +563,7 @@ impl Session {
             let mut moves = self.moves_of(number, pos)?;
             select(&self.settings, &mut moves);
             if !moves.is_empty() {
-                rank(&mut moves);
+                rank(&mut moves, pos.turn());
                 return Ok(moves);
             }
         }
@@ -642,11 +643,18 @@ impl Session {
 
     /// Writes the `info` line for the move `mv`. `number` is the number of the move among the moves shown; the first
     /// one has number 1. `line` is a variation that begins with the move. `sum` is the total weight of all moves of the
-    /// position, from which a percentage is calculated.
-    fn say_move(&mut self, mv: &TreeMove, number: usize, line: &[String], sum: u64) -> Result<()> {
+    /// position, from which a percentage is calculated. `turn` is the side that moves.
+    fn say_move(
+        &mut self,
+        mv: &TreeMove,
+        number: usize,
+        line: &[String],
+        sum: u64,
+        turn: Color,
+    ) -> Result<()> {
         let mut info = format!("info depth 1 seldepth {} multipv {number}", line.len());
         // Moves without results have no score.
-        if let Some(stats) = mv.stats.filter(|stats| stats.games() > 0) {
+        if let Some(stats) = mv.stats(turn).filter(|stats| stats.games() > 0) {
             let score = SureScore::of(stats);
             info += &format!(" score cp {}", score.centipawns());
             if self.settings.show_wdl {
@@ -656,7 +664,7 @@ impl Session {
         }
         let nodes = mv.games();
         self.say(&format!("{info} nodes {nodes} pv {}", line.join(" ")))?;
-        if mv.stats.is_none() {
+        if mv.results.is_none() {
             let percent = mv.weight as f64 * 100.0 / sum.max(1) as f64;
             self.inform(&format!("{} has {percent:.1} % of the weight", line[0]))?;
         }
@@ -699,9 +707,9 @@ fn renumbered(line: &str, already_shown: usize) -> String {
 /// Removes moves that the settings of the engine exclude: moves with too few games, with weight 0, or with a score
 /// below the minimum. The moves removed for their score are also added to `refused`, so that neither another source nor
 /// the second engine plays them. If there is a minimum score, also removes moves without a finished game, whose score
-/// is unknown.
-fn restrict(moves: &mut Vec<TreeMove>, settings: &Settings, refused: &mut Vec<Move>) {
-    moves.retain(|mv| match mv.stats {
+/// is unknown. `turn` is the side that moves.
+fn restrict(moves: &mut Vec<TreeMove>, turn: Color, settings: &Settings, refused: &mut Vec<Move>) {
+    moves.retain(|mv| match mv.stats(turn) {
         Some(stats) => {
             mv.games() >= settings.min_games.max(1) && {
                 let min_score = f64::from(settings.min_score);
@@ -717,9 +725,9 @@ fn restrict(moves: &mut Vec<TreeMove>, settings: &Settings, refused: &mut Vec<Mo
 }
 
 /// Sorts moves from best to worst: moves with results by their [sure scores](SureScore), other moves by their weights.
-/// Moves without a finished game come last.
-fn rank(moves: &mut [TreeMove]) {
-    let merit = |mv: &TreeMove| match mv.stats {
+/// Moves without a finished game come last. `turn` is the side that moves.
+fn rank(moves: &mut [TreeMove], turn: Color) {
+    let merit = |mv: &TreeMove| match mv.stats(turn) {
         Some(stats) if stats.games() == 0 => -1.0,
         Some(stats) => SureScore::of(stats).score(),
         None => mv.weight as f64,
@@ -729,9 +737,9 @@ fn rank(moves: &mut [TreeMove]) {
 
 /// Chooses one of `moves`, which must be sorted from best to worst, by the rule `play`. Returns the index of the chosen
 /// move, or 0 if `moves` is empty. `random` is a random number from 0 (inclusive) to 1 (exclusive), which
-/// [`Play::Best`] does not use.
-pub(super) fn choose(moves: &[TreeMove], play: Play, random: f64) -> usize {
-    let weight = |mv: &TreeMove| match (play, mv.stats) {
+/// [`Play::Best`] does not use. `turn` is the side that moves.
+pub(super) fn choose(moves: &[TreeMove], turn: Color, play: Play, random: f64) -> usize {
+    let weight = |mv: &TreeMove| match (play, mv.stats(turn)) {
         (Play::Uniform, _) => 1.0,
         (_, Some(stats)) => stats.score().powi(2) * stats.games() as f64,
         (_, None) => mv.weight as f64,
@@ -1062,7 +1070,8 @@ mod tests {
                 draws: *draws,
                 losses: *losses,
             };
-            TreeMove::without_evaluation(legal[at], stats.games(), Some(stats))
+            let results = crate::games::results::Results::from_side(Color::White, stats);
+            TreeMove::without_evaluation(legal[at], stats.games(), Some(results))
         };
         stats.iter().enumerate().map(of).collect()
     }
@@ -1071,27 +1080,37 @@ mod tests {
     fn one_lucky_game_does_not_lead() {
         let mut ranked = moves(&[(1, 0, 0), (600, 100, 300), (10, 0, 90)]);
         let mut refused = Vec::new();
-        restrict(&mut ranked, &Settings::default(), &mut refused);
-        rank(&mut ranked);
+        restrict(
+            &mut ranked,
+            Color::White,
+            &Settings::default(),
+            &mut refused,
+        );
+        rank(&mut ranked, Color::White);
         assert_eq!(ranked[0].weight, 1000);
         let strict = Settings {
             min_score: 45,
             min_games: 2,
             ..Settings::default()
         };
-        restrict(&mut ranked, &strict, &mut refused);
+        restrict(&mut ranked, Color::White, &strict, &mut refused);
         assert_eq!(ranked.len(), 1);
         // The single game is too few to say anything about its move.
         assert_eq!(refused, [Chess::default().legal_moves()[2]]);
-        let score = SureScore::of(ranked[0].stats.unwrap());
+        let score = SureScore::of(ranked[0].stats(Color::White).unwrap());
         assert!(score.centipawns() > 120 && score.centipawns() < 170);
         assert_eq!(score.per_thousand(), [584, 98, 318]);
         // A move without a finished game has no score. Another engine may choose it.
         let mut unfinished = moves(&[(0, 0, 0)]);
-        unfinished[0].unfinished = 9;
-        restrict(&mut unfinished, &Settings::default(), &mut refused);
+        unfinished[0].results.as_mut().unwrap().unfinished = 9;
+        restrict(
+            &mut unfinished,
+            Color::White,
+            &Settings::default(),
+            &mut refused,
+        );
         assert_eq!(unfinished.len(), 1);
-        restrict(&mut unfinished, &strict, &mut refused);
+        restrict(&mut unfinished, Color::White, &strict, &mut refused);
         assert!(unfinished.is_empty());
         assert_eq!(refused.len(), 1);
     }
@@ -1132,8 +1151,8 @@ mod tests {
         ) {
             let mut ranked = moves(&stats);
             ranked.retain(|mv| mv.games() > 0);
-            rank(&mut ranked);
-            let shown = ranked.iter().map(|mv| SureScore::of(mv.stats.unwrap()));
+            rank(&mut ranked, Color::White);
+            let shown = ranked.iter().map(|mv| SureScore::of(mv.stats(Color::White).unwrap()));
             let shown = Vec::from_iter(shown.map(|score| (score.centipawns(), score.per_thousand())));
             for (centipawns, [wins, draws, losses]) in &shown {
                 prop_assert_eq!(wins + draws + losses, 1000);
@@ -1196,7 +1215,7 @@ mod tests {
         let mut random = Random::new(7);
         let mut counts = [0.0; 3];
         for _ in 0..2000 {
-            counts[choose(&ranked, Play::Weighted, random.next())] += 1.0;
+            counts[choose(&ranked, Color::White, Play::Weighted, random.next())] += 1.0;
         }
         let expected = [4.0, 1.0, 1.0].map(|share| share * 2000.0 / 6.0);
         let squares = counts.iter().zip(expected);
@@ -1204,11 +1223,11 @@ mod tests {
             .map(|(count, expected)| (count - expected) * (count - expected) / expected)
             .sum();
         assert!(chi < 13.8, "{counts:?}");
-        assert_eq!(choose(&ranked, Play::Best, 0.99), 0);
-        assert_eq!(choose(&ranked, Play::Uniform, 0.5), 1);
+        assert_eq!(choose(&ranked, Color::White, Play::Best, 0.99), 0);
+        assert_eq!(choose(&ranked, Color::White, Play::Uniform, 0.5), 1);
         assert_ne!(Random::new(0).next(), Random::new(0).next());
         let lost = moves(&[(0, 0, 5), (0, 0, 9)]);
-        assert_eq!(choose(&lost, Play::Weighted, 0.9), 0);
+        assert_eq!(choose(&lost, Color::White, Play::Weighted, 0.9), 0);
     }
 
     #[test]

@@ -43,13 +43,13 @@ impl OwnMoveRule {
     }
 
     /// Returns the best of `moves` by this rule, or `None` if `moves` is empty. All `moves` must belong to the same
-    /// position.
-    fn best(self, moves: Vec<TreeMove>) -> Option<TreeMove> {
+    /// position, in which the side `turn` is to move.
+    fn best(self, moves: Vec<TreeMove>, turn: Color) -> Option<TreeMove> {
         let games: u64 = moves.iter().map(TreeMove::games).sum();
         let is_rare = |mv: &TreeMove| mv.games().saturating_mul(100) < games;
         let value = |mv: &TreeMove| match self {
             OwnMoveRule::Score if is_rare(mv) => -1.0,
-            OwnMoveRule::Score => mv.stats.map_or(0.0, Wdl::lower_bound),
+            OwnMoveRule::Score => mv.stats(turn).map_or(0.0, Wdl::lower_bound),
             OwnMoveRule::Games => mv.games() as f64,
             OwnMoveRule::Weight => mv.weight as f64,
         };
@@ -82,7 +82,7 @@ pub(super) fn answer_of(
             .advise(Advice::option("choose the moves with {}", "by").with_value("weight"));
         return Err(Error::option(ErrorKind::Unsuitable, "by", problem));
     }
-    if let Some(best) = by.best(moves) {
+    if let Some(best) = by.best(moves, pos.position().turn()) {
         return Ok(Some(best));
     }
     let mut best: Option<(u64, TreeMove)> = None;
@@ -272,10 +272,11 @@ impl Built {
                 let reach = reach[edge.to as usize];
                 built.reach.insert((identity, edge.mv), reach);
                 let mv = edge.mv.to_move(pos.position())?;
-                Some(TreeMove {
-                    unfinished: edge.unfinished,
-                    ..TreeMove::without_evaluation(mv, edge.games.max(1), edge.stats)
-                })
+                Some(TreeMove::without_evaluation(
+                    mv,
+                    edge.games.max(1),
+                    edge.results,
+                ))
             });
             let moves: Vec<TreeMove> = moves.collect();
             if !moves.is_empty() {
@@ -303,18 +304,20 @@ impl Built {
             return "kept".to_owned();
         };
         let mv = branch.mv;
-        let is_own = branch.pos.position().turn() == self.color;
-        let finished = mv.stats.filter(|stats| stats.games() > 0);
+        let turn = branch.pos.position().turn();
+        let is_own = turn == self.color;
+        let finished = mv.stats(turn).filter(|stats| stats.games() > 0);
         let score = finished.map(|stats| format!("{:.1}%", stats.score() * 100.0));
         let one_in = (!is_own).then(|| format!("1 in {:.1}", 1.0 / reach.min(1.0)));
         if comments == CommentDetail::Short {
             return one_in.or(score).unwrap_or_default();
         }
-        let games = match mv.stats {
+        let games = match mv.results {
             None => "no games".to_owned(),
             Some(_) => counted(mv.games(), "game"),
         };
-        let unfinished = (mv.unfinished > 0).then(|| format!("{} without result", mv.unfinished));
+        let unfinished = mv.results.map_or(0, |results| results.unfinished);
+        let unfinished = (unfinished > 0).then(|| format!("{unfinished} without result"));
         let parts = [Some(games), unfinished, score, one_in];
         Vec::from_iter(parts.into_iter().flatten()).join(", ")
     }

@@ -34,7 +34,7 @@ use crate::{
     },
     games::{
         pgn::{Games, Input, start_of},
-        results::Wdl,
+        results::{Results, Wdl},
         selection::Selection,
     },
     kind::FileKind,
@@ -853,7 +853,8 @@ impl MoveSource for OpenedSource {
             }
             Kind::Obs(obs) => MoveSource::moves(obs.as_ref(), pos),
             Kind::Counts(counts) => moves_of(counts, pos, |mv, stats| {
-                TreeMove::without_evaluation(mv, stats.games(), Some(stats))
+                let results = Results::from_side(pos.position().turn(), stats);
+                TreeMove::without_evaluation(mv, stats.games(), Some(results))
             }),
             Kind::Lines { moves, main_lines } => {
                 let mut moves = moves_of(moves, pos, |mv, stats| {

@@ -20,7 +20,7 @@ use crate::{
     chess::position::{BookMove, Keyed},
     error::{Advice, Diagnosis, Error, ErrorKind, Result},
     explore::tree::{Limits, MoveSource, TreeMove},
-    games::results::Wdl,
+    games::results::Results,
     progress::{FractionalProgress, Meter},
 };
 
@@ -85,10 +85,8 @@ pub(super) struct Edge {
     pub to: u32,
     pub mv: BookMove,
     pub games: u64,
-    /// The results for the side that moves, or `None` if the source contains no results.
-    pub stats: Option<Wdl>,
-    /// The number of games without a result; see [`TreeMove::unfinished`].
-    pub unfinished: u64,
+    /// The results of the games, or `None` if the source contains no results.
+    pub results: Option<Results>,
     /// The probability that the move is played, from 0 to 1. It is 1 for each move of the player.
     pub share: f64,
     /// Like `share`, but several moves of the player share the probability equally.
@@ -260,8 +258,7 @@ impl Walk<'_> {
                 to,
                 mv: mv.mv.into(),
                 games: mv.games(),
-                stats: mv.stats,
-                unfinished: mv.unfinished,
+                results: mv.results,
                 share,
                 share_of_games: if is_own { 1.0 / number } else { share },
                 is_followed: !(is_reversible && graph.leads_to(to, id)),

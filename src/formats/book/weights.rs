@@ -15,7 +15,7 @@ use crate::{
         counts::{Counts, Finder, LookUpBuffers, MoveCount, MoveFilter},
         walk::{MoveSource, TreeMove, each_position},
     },
-    games::results::Wdl,
+    games::results::{Results, Wdl},
     progress::Meter,
     provenance::{option_text, switch, valued},
     storage::sort::Memory,
@@ -523,7 +523,8 @@ impl MoveSource for FrequentMoves<'_> {
         let kept = self.kept(pos)?.into_iter();
         Ok(kept
             .map(|(count, mv)| {
-                TreeMove::without_evaluation(mv, count.stats.games(), Some(count.stats))
+                let results = Results::from_side(pos.position().turn(), count.stats);
+                TreeMove::without_evaluation(mv, count.stats.games(), Some(results))
             })
             .collect())
     }

@@ -375,7 +375,8 @@ impl MoveSource for CountsSource<'_> {
                 return None;
             }
             let mv = count.mv.to_move(pos.position())?;
-            Some(TreeMove::without_evaluation(mv, weight, Some(count.stats)))
+            let results = Results::from_side(turn, count.stats);
+            Some(TreeMove::without_evaluation(mv, weight, Some(results)))
         });
         Ok(kept.collect())
     }
