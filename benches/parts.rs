@@ -184,7 +184,7 @@ fn counting(c: &mut Criterion) {
                 for batch in records.chunks(60_000) {
                     tally.add_records(batch).unwrap();
                 }
-                black_box(tally.seal().unwrap());
+                black_box(tally.sort().unwrap());
             });
         });
     }
@@ -211,7 +211,7 @@ fn counting(c: &mut Criterion) {
 fn books(c: &mut Criterion) {
     let tally = Tally::new(Memory::default());
     tally.add_records(&records(&pgn())).unwrap();
-    let counts = tally.seal().unwrap();
+    let counts = tally.sort().unwrap();
     let weights = Weights::default();
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("book.bin");

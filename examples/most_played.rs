@@ -31,7 +31,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
 
     // The most played move of each position, with its number of games.
-    let counts = tally.seal()?;
+    let counts = tally.sort()?;
     let mut most_played: HashMap<u64, (BookMove, u64)> = HashMap::new();
     for position in counts.positions() {
         let position = position?;

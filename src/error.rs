@@ -12,7 +12,7 @@ use thiserror::Error;
 
 /// Formats a number together with a noun, for example `1 game`, `2 games` or `3 entries`. `thing` is the noun in the
 /// singular.
-pub fn counted(number: u64, thing: &str) -> String {
+pub fn plural(number: u64, thing: &str) -> String {
     match (number, thing.strip_suffix('y')) {
         (1, _) => format!("1 {thing}"),
         (_, Some(stem)) => format!("{number} {stem}ies"),

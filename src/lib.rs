@@ -95,7 +95,7 @@ cfg_if::cfg_if! {
 }
 
 #[doc(hidden)]
-pub use self::error::counted;
+pub use self::error::plural;
 pub use self::{
     chess::position,
     error::{Advice, Diagnosis, Error, ErrorKind, ForeignFormat, NamedOption, Result, Spelling},

@@ -3,7 +3,7 @@
 
 use std::{error::Error as StdError, fmt, ops::AddAssign, path::PathBuf};
 
-use crate::{error::counted, text::is_unsafe};
+use crate::{error::plural, text::is_unsafe};
 
 /// The maximum number of bytes that the list of inputs takes in the comment of a book's header.
 const ROOM_FOR_INPUTS: usize = 900;
@@ -141,8 +141,8 @@ impl fmt::Display for Pruned {
         write!(
             f,
             "the counts contain only positions in which at least {min_game} moves were counted: {} with {} are missing",
-            counted(*positions, "position"),
-            counted(*plies, "half-move")
+            plural(*positions, "position"),
+            plural(*plies, "half-move")
         )
     }
 }

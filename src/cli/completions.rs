@@ -11,7 +11,7 @@ use clap::{Arg, ArgAction, Command, CommandFactory};
 use clap_complete::Shell;
 use polybook::storage::output::{BufferedFile, Finished, begin_text, commit_all};
 
-use super::{Cli, Context, argv, counted, terminal};
+use super::{Cli, Context, argv, plural, terminal};
 
 /// Print a completion script for a shell
 #[derive(clap::Args, Debug)]
@@ -113,7 +113,7 @@ pub fn man(args: &ManArgs, context: Context) -> anyhow::Result<()> {
             command.build();
             let mut written = Vec::new();
             write_pages(command, dir, args.force, &mut written)?;
-            let pages = counted(written.len() as u64, "page");
+            let pages = plural(written.len() as u64, "page");
             commit_all(written)?;
             context.say(&format!("{pages} written to {}\n", dir.display()));
             Ok(())

@@ -15,10 +15,11 @@ use polybook::{
 use serde_json::json;
 
 use super::{
-    Context, counted,
+    Context,
     evals::{self, MaxLossArgs},
     input::{self, check_output, file_of, in_memory, output_name},
     make_book::minimax,
+    plural,
     position::{self, of_book, of_database},
     progress::Bar,
     resources::ResourceArgs,
@@ -363,7 +364,7 @@ fn summary(args: &Args, format: TargetFormat, converted: &Converted) -> String {
     if converted.filtered_rows > 0 {
         text.push_str(&format!(
             "{} dropped by the options\n",
-            counted(converted.filtered_rows, "row")
+            plural(converted.filtered_rows, "row")
         ));
     }
     text.push_str(&evals::losses(converted.losses.as_ref()));
@@ -382,7 +383,7 @@ fn summary(args: &Args, format: TargetFormat, converted: &Converted) -> String {
     text.push_str(&format!(
         "{}: {}{length}{}{}\n",
         output_name(&args.out),
-        counted(converted.entries, thing),
+        plural(converted.entries, thing),
         evals::unevaluated_suffix(converted.unevaluated),
         repeated_suffix(converted.repeated)
     ));

@@ -14,11 +14,11 @@ use serde_json::{Value, json};
 use shakmaty::variant::VariantPosition;
 
 use super::{
-    Context, counted,
+    Context,
     errors::ExitOne,
     evals::EvalsArg,
     input::{file_of, in_memory},
-    key,
+    key, plural,
     position::{self, of_book},
     resources::{MemoryArgs, count},
     terminal::{print_all, print_json_list},
@@ -147,8 +147,8 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     }
     context.say(&format!(
         "{} and {} differ\n",
-        counted(positions, "position"),
-        counted(moves, "move")
+        plural(positions, "position"),
+        plural(moves, "move")
     ));
     Err(ExitOne.into())
 }

@@ -10,9 +10,10 @@ use polybook::{
 };
 
 use super::{
-    Context, counted,
+    Context,
     filters::{Offered, SelectionArgs},
     input::{check_output, file_of},
+    plural,
     progress::Bar,
     resources::count,
     signals,
@@ -150,11 +151,11 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     let has_new = if new == 0 {
         "no new games".to_owned()
     } else {
-        counted(new, "new game")
+        plural(new, "new game")
     };
     context.say(&format!(
         "{out}: {has_new}, {} in the file\n",
-        counted(games, "game")
+        plural(games, "game")
     ));
     match failure {
         Some(err) if new > 0 => {
@@ -176,7 +177,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
 fn keep_when_interrupted(collected: Collected, out: String) {
     signals::before_end(move || match collected.keep() {
         Ok(Some(new @ 1..)) => {
-            let games = counted(new, "new game");
+            let games = plural(new, "new game");
             format!("interrupted; {out} has {games} up to there: repeat the command to continue")
         }
         Ok(_) | Err(Error::Interrupted) => "interrupted".to_owned(),

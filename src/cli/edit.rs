@@ -14,8 +14,9 @@ use polybook::{
 use serde_json::json;
 
 use super::{
-    Context, counted,
+    Context,
     input::{self, file_of, output_name, refuse_document_beside, refuse_foreign_name},
+    plural,
     position::{PositionArgs, Searched, of_book},
     resources::MemoryArgs,
     usage::Usage,
@@ -129,23 +130,23 @@ pub fn run(args: Args, context: Context) -> anyhow::Result<()> {
     let path = output_name(out);
     let mut text = format!(
         "{path}: {} added, {} reweighted, {} removed, {} removed; {}\n",
-        counted(summary.added, "move"),
+        plural(summary.added, "move"),
         summary.weighed,
         summary.removed,
-        counted(summary.removed_positions, "position"),
-        counted(summary.entries, "entry")
+        plural(summary.removed_positions, "position"),
+        plural(summary.entries, "entry")
     );
     if summary.inexact > 0 {
         text.push_str(&format!(
             "{path}: the share of {} differs from the requested percentage by more than 1 %, because the largest \
              weight is 65535\n",
-            counted(summary.inexact, "move")
+            plural(summary.inexact, "move")
         ));
     }
     if summary.unreached > 0 {
         text.push_str(&format!(
             "{path}: no line of the book leads to {}\n",
-            counted(summary.unreached, "new position")
+            plural(summary.unreached, "new position")
         ));
     }
     if summary.unmarked {

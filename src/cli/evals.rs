@@ -19,8 +19,9 @@ use polybook::{
 };
 
 use super::{
-    Context, counted,
+    Context,
     input::{check_output, file_of, in_memory, output_name, pgn_inputs},
+    plural,
     progress::Bar,
     resources::{ResourceArgs, count},
     usage::Usage,
@@ -236,10 +237,7 @@ pub fn losses(losses: Option<&LossSummary>) -> String {
     let Some(losses) = losses else {
         return String::new();
     };
-    let mut text = format!(
-        "{} left out by --max-loss",
-        counted(losses.left_out, "move")
-    );
+    let mut text = format!("{} left out by --max-loss", plural(losses.left_out, "move"));
     if losses.left_out > 0 {
         text += &format!(
             ", with {:.1}% of the weight of all moves",
@@ -253,7 +251,7 @@ pub fn losses(losses: Option<&LossSummary>) -> String {
     };
     for losing in &losses.heaviest {
         let loss = match losing.loss {
-            Some(loss) => format!("loses {}", counted(loss.into(), "centipawn")),
+            Some(loss) => format!("loses {}", plural(loss.into(), "centipawn")),
             None => "misses or allows a forced mate".to_owned(),
         };
         let LosingMove {
@@ -265,7 +263,7 @@ pub fn losses(losses: Option<&LossSummary>) -> String {
         text += &format!("  {line}  weight {weight}, {share:.1}%, {loss}\n");
     }
     if losses.emptied > 0 {
-        let positions = counted(losses.emptied, "position");
+        let positions = plural(losses.emptied, "position");
         text += &format!(
             "no move is left in {positions}; --keep-one keeps the best move of each position; the lines to the \
              positions:\n"
@@ -283,19 +281,19 @@ pub fn losses(losses: Option<&LossSummary>) -> String {
         }
     }
     if losses.kept > 0 {
-        let moves = counted(losses.kept, "move");
+        let moves = plural(losses.kept, "move");
         text += &format!("{moves} kept by --keep-one in positions without a better move\n");
     }
     let unevaluated = losses.unevaluated - losses.unreached;
     if unevaluated > 0 {
-        let moves = counted(unevaluated, "move");
+        let moves = plural(unevaluated, "move");
         text += &format!(
             "{moves} not judged by --max-loss without an evaluation: polybook evals --engine PROGRAM --positions BOOK --out \
              STORE evaluates the positions of a book\n"
         );
     }
     if losses.unreached > 0 {
-        let moves = counted(losses.unreached, "move");
+        let moves = plural(losses.unreached, "move");
         let positions = match losses.unreached {
             1 => "its position",
             _ => "their positions",
@@ -364,7 +362,7 @@ pub fn run(args: Args, context: Context) -> anyhow::Result<()> {
     let mut text = summary(&args.out, &report);
     if variations > 0 {
         document["engine"]["variations"] = variations.into();
-        let skipped = counted(variations, "variation");
+        let skipped = plural(variations, "variation");
         let hint = "to evaluate the positions of variations too, make a book with make-book --variations --uniform \
                     --min-game 1, and give the book with --positions";
         text = format!("{skipped} skipped: {hint}\n{text}");
@@ -403,13 +401,13 @@ fn summary(out: &Path, report: &EvalsReport) -> String {
         if engine.continued > 0 {
             text += &format!(
                 "{} taken from the journal of an interrupted run\n",
-                counted(engine.continued, "evaluation")
+                plural(engine.continued, "evaluation")
             );
         }
         text += &format!(
             "{}: {} evaluated, {} known before, {} failed\n",
             engine.name,
-            counted(engine.evaluated, "position"),
+            plural(engine.evaluated, "position"),
             engine.known,
             engine.failed
         );
@@ -418,15 +416,15 @@ fn summary(out: &Path, report: &EvalsReport) -> String {
     if report.engine.is_none() || report.games + report.lines > 0 {
         text += &format!(
             "{}, {}: {}, {} ignored, {} filtered, {} rejected\n",
-            counted(report.games, "game"),
-            counted(report.lines, "line"),
-            counted(report.evaluations, "evaluation"),
+            plural(report.games, "game"),
+            plural(report.lines, "line"),
+            plural(report.evaluations, "evaluation"),
             report.ignored,
             report.filtered,
             report.rejected
         );
     }
-    let positions = counted(report.positions, "position");
+    let positions = plural(report.positions, "position");
     text += &format!("{}: {positions}\n", output_name(out));
     text
 }

@@ -10,10 +10,11 @@ use polybook::{
 };
 
 use super::{
-    Context, counted,
+    Context,
     filters::SelectionArgs,
     input::{output_name, pgn_inputs, refuse_twice},
     make_book::warnings,
+    plural,
     position::UntaggedArg,
     progress::Bar,
     resources::{ResourceArgs, count},
@@ -216,7 +217,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
         "{}: {} of {}, {} rejected\n",
         output_name(&args.out),
         report.extracted.unwrap_or_default(),
-        counted(games.read, "game"),
+        plural(games.read, "game"),
         games.rejected
     );
     context.say(&text);

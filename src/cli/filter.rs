@@ -9,9 +9,10 @@ use polybook::{
 use serde_json::json;
 
 use super::{
-    Context, counted,
+    Context,
     evals::{self, MaxLossArgs},
     input::{check_output, files_of, output_name, refuse_foreign_name},
+    plural,
     position::{self, of_book},
     resources::{MemoryArgs, count},
     usage::Usage,
@@ -120,8 +121,8 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     let text = evals::losses(summary.losses.as_ref());
     let text = format!(
         "{text}{path}: {}, {}; the books had {}\n",
-        counted(summary.written, "entry"),
-        counted(summary.positions, "position"),
+        plural(summary.written, "entry"),
+        plural(summary.positions, "position"),
         summary.read
     );
     let mut document = json!({

@@ -18,7 +18,7 @@ use polybook::{
 use serde_json::{Value, json};
 use shakmaty::{Color, variant::VariantPosition};
 
-use super::{Context, counted, index_cache::index_of, input::may_have_games, usage::Usage};
+use super::{Context, index_cache::index_of, input::may_have_games, plural, usage::Usage};
 
 /// The id of the clap group that contains the options for names of players and events. `--exact` can be given only
 /// together with one of these options.
@@ -350,7 +350,7 @@ pub fn say_others(
 ) -> u64 {
     let Some(others) = others else { return 0 };
     let (games, begin) = (
-        counted(others.games, "game"),
+        plural(others.games, "game"),
         if others.games == 1 { "begins" } else { "begin" },
     );
     // The tag cannot be read if the PGN file is gone.

@@ -11,8 +11,9 @@ use std::{
 
 #[cfg(feature = "serve")]
 use polybook::{
-    Diagnosis, counted,
+    Diagnosis,
     make_book::Progress,
+    plural,
     serve::{Cache, CachedIndex},
 };
 use polybook::{Error, position::Variant};
@@ -154,7 +155,7 @@ fn build(
     drop(bar);
     let games = report?.totals.games;
     let rejected = games.rejected;
-    let counted = counted(games.counted, "game");
+    let counted = plural(games.counted, "game");
     context.say(&format!("{counted} indexed, {rejected} rejected\n"));
     Ok(())
 }

@@ -9,13 +9,14 @@ use std::{
 use anyhow::Context as _;
 
 use super::{
-    Context, counted, errors,
+    Context, errors,
     evals::{self, MaxLossArgs},
     filters::{GAMES, SelectionArgs},
     input::{
         self, DEFAULT_BOOK, output_name, pgn_inputs, refuse_document_beside, refuse_foreign_name,
         refuse_standard_output,
     },
+    plural,
     position::{self, UntaggedArg},
     progress::Bar,
     resources::{ResourceArgs, count},
@@ -507,7 +508,7 @@ pub fn warnings(text: &mut String, report: &Report) {
         .rejected
         .saturating_sub(MAX_LISTED_GAMES as u64);
     if more > 0 {
-        *text += &format!("rejected: {}\n", counted(more, "more game"));
+        *text += &format!("rejected: {}\n", plural(more, "more game"));
     }
 }
 
@@ -522,7 +523,7 @@ fn games(text: &mut String, report: &Report) {
     if games.read > 0 || !report.has_unknown_games {
         *text += &format!(
             "{} read, {} counted, {} filtered, {} rejected\n",
-            counted(games.read, "game"),
+            plural(games.read, "game"),
             games.counted,
             games.filtered,
             games.rejected
@@ -539,7 +540,7 @@ fn games(text: &mut String, report: &Report) {
     {
         *text += &format!(
             "{} without a result counted as {}: --unfinished skip leaves these games out\n",
-            counted(totals.unfinished, "game"),
+            plural(totals.unfinished, "game"),
             if totals.unfinished == 1 {
                 "a draw"
             } else {
@@ -548,7 +549,7 @@ fn games(text: &mut String, report: &Report) {
         );
     }
     for (variant, games) in &totals.variants {
-        *text += &format!("{variant}: {} counted\n", counted(*games, "game"));
+        *text += &format!("{variant}: {} counted\n", plural(*games, "game"));
     }
     // If indexes are the only outputs, moves are not counted.
     if report.book.is_some()
@@ -558,9 +559,9 @@ fn games(text: &mut String, report: &Report) {
     {
         *text += &format!(
             "{}, {}, {}\n",
-            counted(totals.plies, "half-move"),
-            counted(report.positions, "position"),
-            counted(report.pairs, "position-move pair")
+            plural(totals.plies, "half-move"),
+            plural(report.positions, "position"),
+            plural(report.pairs, "position-move pair")
         );
     }
 }
@@ -568,7 +569,7 @@ fn games(text: &mut String, report: &Report) {
 fn outputs(text: &mut String, report: &Report) {
     if let Some(book) = &report.book {
         let name = output_name(&book.path);
-        *text += &format!("{name}: {}", counted(book.entries, "entry"));
+        *text += &format!("{name}: {}", plural(book.entries, "entry"));
         if book.scale < 1.0 {
             *text += &format!("; the weights were multiplied by {:.6}", book.scale);
         }
@@ -580,33 +581,33 @@ fn outputs(text: &mut String, report: &Report) {
         *text += &format!(
             "the book leaves out {}, because a rook that is not the outermost one may castle, which the format of \
              books cannot store\n",
-            counted(report.totals.ambiguous_castling, "half-move")
+            plural(report.totals.ambiguous_castling, "half-move")
         );
     }
     let mut say = |path: &Path, what: String| {
         *text += &format!("{}: {what}\n", output_name(path));
     };
     for index in report.index.iter().chain(&report.explorer) {
-        let positions = counted(index.positions, "position");
+        let positions = plural(index.positions, "position");
         let what = match index.rows {
-            Some(rows) => format!("{positions}, {}", counted(rows, "row")),
+            Some(rows) => format!("{positions}, {}", plural(rows, "row")),
             None => {
                 let (games, postings) = (index.games, index.postings);
-                let all = counted(games, "game");
+                let all = plural(games, "game");
                 let games = match report.totals.games.counted {
                     found if found == games => all,
                     found => format!("{found} of {all} counted"),
                 };
-                [games, positions, counted(postings, "posting")].join(", ")
+                [games, positions, plural(postings, "posting")].join(", ")
             }
         };
         say(&index.path, what);
     }
     if let Some(obs) = &report.obs {
-        let mut what = counted(obs.rows, "row");
+        let mut what = plural(obs.rows, "row");
         if obs.rare > 0 {
             let (moves, were) = (
-                counted(obs.rare, "move"),
+                plural(obs.rare, "move"),
                 if obs.rare == 1 { "was" } else { "were" },
             );
             what += &format!(
@@ -621,7 +622,7 @@ fn outputs(text: &mut String, report: &Report) {
         if let Some(pruned) = counts.pruned {
             say(&counts.path, pruned.to_string());
         }
-        let what = [counted(rows, "row"), counted(parts, "part")];
+        let what = [plural(rows, "row"), plural(parts, "part")];
         say(&counts.path, what.join(" in "));
     }
     if let Some(suite) = &report.suite {
@@ -645,9 +646,9 @@ fn outputs(text: &mut String, report: &Report) {
 /// than `--limit` allows, the result also says how many entries other options removed.
 fn entries(suite: &SuiteReport, thing: &str, suffix: &str) -> String {
     let Some(limit) = suite.limit.filter(|limit| suite.lines < *limit as u64) else {
-        return counted(suite.lines, thing) + suffix;
+        return plural(suite.lines, thing) + suffix;
     };
-    let limit = counted(limit as u64, thing);
+    let limit = plural(limit as u64, thing);
     let mut text = format!("{} of at most {limit}{suffix}", suite.lines);
     if suite.rare > 0 {
         text += &format!(
@@ -674,7 +675,7 @@ pub fn minimax(minimax: Option<MinimaxSummary>) -> String {
             0 => String::new(),
             moves => format!(
                 "; {} in positions that no line of the book reaches kept the weight",
-                counted(moves, "move")
+                plural(moves, "move")
             ),
         };
         let warning = match minimax.first_percent {
@@ -686,7 +687,7 @@ pub fn minimax(minimax: Option<MinimaxSummary>) -> String {
         };
         format!(
             "{warning}--minimax lowered the weight of {} and left {} out{unreached}\n",
-            counted(minimax.lowered, "move"),
+            plural(minimax.lowered, "move"),
             minimax.left_out
         )
     })

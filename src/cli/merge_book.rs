@@ -15,8 +15,9 @@ use polybook::{
 use serde_json::json;
 
 use super::{
-    Context, counted,
+    Context,
     input::{check_output, ending, files_of, is_copied, output_name, refuse_foreign_name},
+    plural,
     resources::MemoryArgs,
     usage::Usage,
     weighting::one_of,
@@ -163,11 +164,11 @@ fn merge_books(
     })?;
     let scaled = match summary.scaled {
         0 => String::new(),
-        scaled => format!(", {} scaled down", counted(scaled, "position")),
+        scaled => format!(", {} scaled down", plural(scaled, "position")),
     };
     let text = format!(
         "{name}: {}{scaled}; the books had {}\n",
-        counted(summary.written, "entry"),
+        plural(summary.written, "entry"),
         summary.read
     );
     let document = json!({
@@ -213,7 +214,7 @@ fn merge_databases(
         let warning = skipped.warning(path.display());
         text.extend(warning.map(|warning| warning + "\n"));
     }
-    text.push_str(&format!("{name}: {}\n", counted(merged.rows, "row")));
+    text.push_str(&format!("{name}: {}\n", plural(merged.rows, "row")));
     let document = json!({ "path": name, "rows": merged.rows });
     context.report(&text, args.json, document)
 }

@@ -56,7 +56,7 @@ use std::{
 
 use anyhow::Context as _;
 use clap::{Arg, ArgAction, CommandFactory, FromArgMatches, Parser, Subcommand};
-use polybook::counted;
+use polybook::plural;
 
 use self::progress::Context;
 

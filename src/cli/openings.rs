@@ -4,12 +4,13 @@ use polybook::explorer::{Explorer, Line, OpeningRow, OpeningTable, Selection, Su
 use serde_json::{Value, json};
 
 use super::{
-    Context, counted,
+    Context,
     filters::{
         SelectionArgs, add_matched, add_max_ply, add_other_starts, check_names, explorer_of,
         say_lacking, say_other_starts,
     },
     input::refuse_counts_for_games,
+    plural,
     position::SourceArgs,
     resources::count,
     terminal::{one_decimal, print, print_json},
@@ -145,7 +146,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     if rows.is_empty() && !table.families.is_empty() {
         context.say(&format!(
             "no opening was played in at least {}: use a lower --min-games\n",
-            counted(args.min_games, "game")
+            plural(args.min_games, "game")
         ));
     }
     let chance = chance_line(&rows, args.min_games).filter(|_| of_player && !by_result);
@@ -274,7 +275,7 @@ fn chance_line(rows: &[(&OpeningRow, bool)], min_games: u64) -> Option<String> {
     (judged > 0).then(|| {
         format!(
             "marked: {marked} of {} with at least {} games; chance alone would mark about {:.1}\n",
-            counted(judged as u64, "opening"),
+            plural(judged as u64, "opening"),
             LIKELY_GAMES.max(min_games),
             MARKED_BY_CHANCE * judged as f64
         )
@@ -328,7 +329,7 @@ fn signed(points: f64) -> String {
 /// an opening. Variations are indented. `of_player` is `true` if all games are those of one player. The results in the
 /// table are then the results of this player.
 fn text(table: &OpeningTable, rows: &[(&OpeningRow, bool)], of_player: bool) -> String {
-    let all_games = counted(table.all_games, "game");
+    let all_games = plural(table.all_games, "game");
     let is_part = table.results.games() < table.all_games;
     let mut text = match is_part {
         true => format!("{} of {all_games}", table.results.games()),

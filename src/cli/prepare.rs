@@ -17,12 +17,13 @@ use polybook::{
 use shakmaty::{Color, Position, variant::VariantPosition};
 
 use super::{
-    Context, counted,
+    Context,
     filters::{
         SelectionArgs, add_matched, add_max_ply, add_other_starts, check_names, explorer_of,
         say_others,
     },
     input::{check_output, refuse_counts_for_games},
+    plural,
     position::{SourceArgs, UntaggedArg},
     repertoire::{Opener, pgn_output},
     resources::count,
@@ -223,7 +224,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     }
     written?;
     if let Some(out) = args.out.as_ref().filter(|_| !args.json) {
-        let lines = counted(lines.len() as u64, "line");
+        let lines = plural(lines.len() as u64, "line");
         context.say(&format!("{}: {lines}\n", out.display()));
     }
     Ok(())
@@ -269,8 +270,8 @@ fn text(
         }
         let last = games.last_played.as_ref();
         let last = last.map_or(String::new(), |last| format!(", the last {last}"));
-        let unfinished = counted(games.results.unfinished, "game");
-        let finished = counted(games.results.finished(), "game");
+        let unfinished = plural(games.results.unfinished, "game");
+        let finished = plural(games.results.finished(), "game");
         let score = percent(games.results.score(color));
         match (games.results.finished(), games.results.unfinished) {
             (0, _) => format!("{unfinished} without a result{last}"),

@@ -13,8 +13,8 @@ use std::{
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use polybook::{
-    counted,
     make_book::{Phase, Progress},
+    plural,
     progress::Meter,
 };
 use serde_json::Value;
@@ -106,7 +106,7 @@ impl Bar {
     pub fn of_games(phase: &'static str, meter: &Arc<Meter>, context: Context) -> Bar {
         let meter = Arc::clone(meter);
         Bar::new(context, move || {
-            let games = counted(meter.done(), "game");
+            let games = plural(meter.done(), "game");
             let of_all = match meter.total() {
                 0 => String::new(),
                 total => format!(" of {total}"),
@@ -127,7 +127,7 @@ impl Bar {
             }
             let per_second = games as f64 / read_for.as_secs_f64().max(0.001);
             let phase = phase_name(phase);
-            let games = counted(games, "game");
+            let games = plural(games, "game");
             let done = format!("{phase}: {games}, {per_second:.0} games/s");
             (done, progress.fraction())
         })

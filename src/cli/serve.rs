@@ -31,11 +31,11 @@ use polybook::{
 use shakmaty::Color;
 
 use super::{
-    Context, counted, errors,
+    Context, errors,
     evals::EvalsArg,
     filters,
     index_cache::{RunningBuild, ensure_built, nothing_to_show, rebuild_if_damaged},
-    input,
+    input, plural,
     position::UntaggedArg,
     repertoire::{Opener, with_side},
     resources::count,
@@ -604,7 +604,7 @@ fn print_served(served: &Served) {
     let milliseconds = time.as_secs_f64() * 1e3;
     let mut line = format!("{status} {milliseconds:.1} ms {method} {path}\n");
     if *left_out > 0 {
-        line = format!("{} not logged\n{line}", counted(*left_out, "request"));
+        line = format!("{} not logged\n{line}", plural(*left_out, "request"));
     }
     // The server continues even if standard error cannot be written, so an error is ignored.
     let _ = terminal::stderr().write_all(line.as_bytes());

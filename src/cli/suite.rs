@@ -14,8 +14,8 @@ use polybook::{
 };
 
 use super::{
-    counted,
     input::{self, in_memory},
+    plural,
     resources::count,
     usage::Usage,
 };
@@ -90,7 +90,7 @@ pub struct SuiteArgs {
 /// describes a suite. `plies` is the number of half-moves. The result begins with " of" for a suite of lines (PGN), and
 /// with " after" for a suite of positions (EPD).
 pub fn length_suffix(format: SuiteFormat, plies: usize) -> String {
-    let plies = counted(plies as u64, "half-move");
+    let plies = plural(plies as u64, "half-move");
     match format {
         SuiteFormat::Pgn => format!(" of {plies}"),
         SuiteFormat::Epd => format!(" after {plies}"),

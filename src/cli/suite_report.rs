@@ -15,8 +15,9 @@ use polybook::{
 };
 
 use super::{
-    Context, counted,
+    Context,
     input::{self, check_output, ending, output_name, pgn_inputs},
+    plural,
     position::{self, UntaggedArg},
     resources::{ResourceArgs, count},
     terminal::{print, print_json},
@@ -131,7 +132,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
         context.say(&format!(
             "{}: {}\n",
             output_name(out),
-            counted(entries, "entry")
+            plural(entries, "entry")
         ));
     }
     if args.json {
@@ -174,7 +175,7 @@ fn table(report: &MatchReport) -> String {
             "{} - {}: {}, +{} ={} -{}, pairs {}\n",
             encounter.first,
             encounter.second,
-            counted(stats.games(), "game"),
+            plural(stats.games(), "game"),
             stats.wins,
             stats.draws,
             stats.losses,
@@ -222,9 +223,9 @@ fn table(report: &MatchReport) -> String {
     let one_sided = played.iter().filter(|exit| exit.is_one_sided).count();
     text += &format!(
         "\n{}, {:.1} % drawn; {}, {one_sided} one-sided, {} without games\n",
-        counted(report.games, "game"),
+        plural(report.games, "game"),
         report.draw_rate.unwrap_or_default(),
-        counted(report.exits.len() as u64, "exit"),
+        plural(report.exits.len() as u64, "exit"),
         report.exits.len() - played.len(),
     );
     let unpaired = report.encounters.iter();
@@ -237,7 +238,7 @@ fn table(report: &MatchReport) -> String {
         (report.unfinished, "without result"),
     ] {
         if games > 0 {
-            text += &format!("{} {reason}\n", counted(games, "game"));
+            text += &format!("{} {reason}\n", plural(games, "game"));
         }
     }
     text

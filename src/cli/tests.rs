@@ -23,7 +23,7 @@ use polybook::{
 
 use clap::CommandFactory;
 
-use super::{Cli, counted, errors};
+use super::{Cli, errors, plural};
 
 /// The time after which a test considers a command to be stuck.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -75,7 +75,7 @@ const FAULTS: &[(&str, &str, &str)] = &[
     ("tally", "0", MAKE_ALL),
     ("tally", "1000+", MAKE_BOOK),
     ("spill", "3", MAKE_ALL),
-    ("seal", "3", MAKE_ALL),
+    ("sort", "3", MAKE_ALL),
     ("walk", "0", MAKE_ALL),
     ("walk", "40", MAKE_ALL),
     ("pile", "40", MAKE_ALL),
@@ -237,10 +237,10 @@ fn the_command_line_is_consistent() {
 
 #[test]
 fn the_noun_after_the_number_1_is_singular() {
-    let found = [0, 1, 2].map(|number| counted(number, "game"));
+    let found = [0, 1, 2].map(|number| plural(number, "game"));
     assert_eq!(found, ["0 games", "1 game", "2 games"]);
-    assert_eq!(counted(1, "entry"), "1 entry");
-    assert_eq!(counted(7, "entry"), "7 entries");
+    assert_eq!(plural(1, "entry"), "1 entry");
+    assert_eq!(plural(7, "entry"), "7 entries");
 }
 
 #[test]

@@ -14,9 +14,10 @@ use serde_json::json;
 use shakmaty::{Color, variant::VariantPosition};
 
 use super::{
-    Context, counted,
+    Context,
     evals::EvalsArg,
     input::{check_output, ending, output_name},
+    plural,
     position::{self, PositionArgs, Searched, UntaggedArg},
     progress::quiet_on_terminal,
     repertoire::{Opener, say_absent},
@@ -140,7 +141,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     })?;
     let path = output_name(&args.out);
     let text = match moves {
-        _ if is_file => format!("{path}: {}\n", counted(moves, "move")),
+        _ if is_file => format!("{path}: {}\n", plural(moves, "move")),
         0 => "the source contains no moves in this position, or the options exclude all of them\n"
             .to_owned(),
         _ => String::new(),

@@ -22,9 +22,10 @@ use polybook::{
 use serde_json::json;
 
 use super::{
-    Context, counted,
+    Context,
     errors::{ExitOne, report_and_continue},
     input::{self, check_output, file_or_index, output_name, refuse_twice},
+    plural,
     position::{self, UntaggedArg},
     repertoire::Opener,
     suite_report,
@@ -242,7 +243,7 @@ fn verify_repertoire(
     context.say(&format!(
         "{name}: a repertoire of {} without faults, {with_variations} with variations; all moves were checked, but not \
          whether lines are repeated\n",
-        counted(games, "game")
+        plural(games, "game")
     ));
     Ok(())
 }
@@ -263,7 +264,7 @@ fn refuse_faults(
         faults[..faults.len().min(MAX_LISTED_FAULTS)].join("; "),
         match count.saturating_sub(MAX_LISTED_FAULTS) {
             0 => String::new(),
-            more => format!("; and {}", counted(more as u64, "more fault")),
+            more => format!("; and {}", plural(more as u64, "more fault")),
         }
     );
     Ok(())
@@ -313,7 +314,7 @@ fn verify_suite(
     )?;
     let lengths = match &found.plies {
         Some(plies) if plies.start() == plies.end() => {
-            format!(" of {}", counted(*plies.start() as u64, "half-move"))
+            format!(" of {}", plural(*plies.start() as u64, "half-move"))
         }
         Some(plies) => format!(" of {} to {} half-moves", plies.start(), plies.end()),
         None => String::new(),
@@ -322,7 +323,7 @@ fn verify_suite(
         0 => String::new(),
         lines => format!(
             "; {} to the final position of an earlier line",
-            counted(lines, "transposition")
+            plural(lines, "transposition")
         ),
     };
     let evaluations = match &found.evaluations {
@@ -339,7 +340,7 @@ fn verify_suite(
     };
     context.say(&format!(
         "{name}: a suite of {}{lengths} without faults; White is to move in {}{transpositions}{evaluations}\n",
-        counted(found.entries, thing),
+        plural(found.entries, thing),
         found.white_to_move,
     ));
     Ok(())
@@ -448,11 +449,11 @@ fn verify(args: &Args, book: &Path, context: Context) -> anyhow::Result<()> {
         (None, None) => "there is no checksum, so verify cannot detect a changed move or weight",
     };
     let records = match found.header_records {
-        0 => counted(found.records, "record"),
+        0 => plural(found.records, "record"),
         header => format!(
             "{} and {} of the header",
-            counted(found.records.saturating_sub(header), "move"),
-            counted(header, "record")
+            plural(found.records.saturating_sub(header), "move"),
+            plural(header, "record")
         ),
     };
     context.say(&format!("{name}: no faults in {records}; {checked}\n"));

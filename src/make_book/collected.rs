@@ -19,7 +19,7 @@ use crate::{
         counts::{Counts, KeyedIdentity, MoveFilter},
     },
     provenance::{Provenance, Pruned},
-    storage::sort::{ByteRun, Memory, SHARDS, Sealed},
+    storage::sort::{ByteRun, Memory, SHARDS, Sorted},
 };
 
 /// The approximate memory, in bytes, that a thread needs to read one counts directory in the order of keys. This number
@@ -237,16 +237,16 @@ impl Needs {
 
 /// The complete counts of a run of `make-book`: counts by position key, counts by identity (a hash that distinguishes
 /// positions with equal keys), or both, as the outputs need them.
-pub(super) struct SealedCounts {
+pub(super) struct SortedCounts {
     /// The counts by position key, if an output needs them.
     pub by_key: Option<Counts>,
     /// The counts by identity, if an output needs them.
     pub by_identity: Option<Counts>,
     /// Pairs of a key and an identity, which show the identities that share a key, if an output needs them.
-    pub shared_keys: Option<Sealed<KeyedIdentity>>,
+    pub shared_keys: Option<Sorted<KeyedIdentity>>,
 }
 
-impl SealedCounts {
+impl SortedCounts {
     /// Returns the results of all moves by identity (a hash that distinguishes positions with equal keys). If the run
     /// has no counts by identity, returns the counts by key. This happens only in standard chess, where identities
     /// equal keys.
@@ -281,7 +281,7 @@ impl SealedCounts {
     pub(super) fn bytes_in_memory(&self) -> u64 {
         let tables = self.by_key.iter().chain(&self.by_identity);
         let keys = self.shared_keys.as_ref();
-        tables.map(Counts::bytes_in_memory).sum::<u64>() + keys.map_or(0, Sealed::bytes_in_memory)
+        tables.map(Counts::bytes_in_memory).sum::<u64>() + keys.map_or(0, Sorted::bytes_in_memory)
     }
 }
 
@@ -298,7 +298,7 @@ pub(super) struct OrderedResults {
 /// The data from which the outputs of a run of `make-book` are written: the counts of moves, the weights, the
 /// provenance (from which inputs and with which options the counts were made) and the report of the run.
 pub(super) struct CollectedData<'a> {
-    pub counts: &'a SealedCounts,
+    pub counts: &'a SortedCounts,
     /// The moves that a book keeps, if an output [needs weights](Needs::weights).
     pub weighed: Option<BookMaker<'a>>,
     /// The inputs, games and options from which the counts were made.

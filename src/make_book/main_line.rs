@@ -136,7 +136,7 @@ impl MainLine {
         pos: &mut Keyed<P>,
         games: &mut GameReader<'_>,
     ) -> MainLineEnd {
-        let mut moves = CountedMoves {
+        let mut moves = MoveCounter {
             line: self,
             options,
             needs,
@@ -306,7 +306,7 @@ impl MainLine {
 }
 
 /// A receiver that adds the moves of a game to its main line, and the moves of variations if the run counts them.
-struct CountedMoves<'m, P: Rules> {
+struct MoveCounter<'m, P: Rules> {
     line: &'m mut MainLine,
     options: &'m MakeBook,
     needs: &'m Needs,
@@ -314,7 +314,7 @@ struct CountedMoves<'m, P: Rules> {
     before: Option<Keyed<P>>,
 }
 
-impl<P: Rules> MoveReceiver<P> for CountedMoves<'_, P> {
+impl<P: Rules> MoveReceiver<P> for MoveCounter<'_, P> {
     #[inline(always)]
     fn receive(&mut self, pos: &Keyed<P>, mv: Move, _end: usize) -> bool {
         if let Some(matcher) = &mut self.line.matcher {

@@ -5,7 +5,7 @@ use std::{ops::Range, path::Path, sync::atomic::Ordering};
 use rayon::ThreadPool;
 
 use super::{
-    collected::{Budget, CollectedData, Merging, Needs, OrderedResults, SealedCounts},
+    collected::{Budget, CollectedData, Merging, Needs, OrderedResults, SortedCounts},
     inputs::Inputs,
     options::MakeBook,
     report::Report,
@@ -149,9 +149,9 @@ impl MakeBook {
                 Budget::divide(&options, inputs.metadata, needs.tallies(), ordered, threads);
             options.progress.begin(inputs.size(), []);
             let run = Run::new(&options, &needs, &[], &budget);
-            let (sealed, games) = options.collect(&pool, run, &inputs, &budget)?;
+            let (sorted, games) = options.collect(&pool, run, &inputs, &budget)?;
             options.progress.end();
-            let counts = sealed.by_identity.or(sealed.by_key);
+            let counts = sorted.by_identity.or(sorted.by_key);
             let counts = counts.expect("all positions were counted");
             let mut report = games.report;
             report.warnings.extend(inputs.warnings(&options));
@@ -203,7 +203,7 @@ impl MakeBook {
         mut run: Run<'_>,
         inputs: &Inputs<'_>,
         budget: &Budget,
-    ) -> Result<(SealedCounts, OrderedResults)> {
+    ) -> Result<(SortedCounts, OrderedResults)> {
         let in_flight = 2 * pool.current_num_threads() as u64;
         let read = pool.in_place_scope(|scope| {
             let mut batches = BatchDispatcher {
@@ -237,21 +237,21 @@ impl MakeBook {
     }
 
     /// Writes the outputs `sinks` from the collected data. Does not rename the finished outputs, which have temporary
-    /// names, to their targets. `sealed` contains the counts of moves, and `games` contains the data that depends on
+    /// names, to their targets. `sorted` contains the counts of moves, and `games` contains the data that depends on
     /// the order of the games. `needs` says which kinds of data the outputs use. Returns the report, the finished
-    /// outputs and `sealed`, so that the caller can choose when to free its memory.
+    /// outputs and `sorted`, so that the caller can choose when to free its memory.
     fn write_outputs(
         &self,
         inputs: &Inputs<'_>,
         needs: &Needs,
-        (sealed, mut games): (SealedCounts, OrderedResults),
+        (sorted, mut games): (SortedCounts, OrderedResults),
         sinks: Vec<Box<dyn Sink + '_>>,
-    ) -> Result<(Report, Vec<Finished>, SealedCounts)> {
-        let weighed = sealed.weighed(self, needs)?;
+    ) -> Result<(Report, Vec<Finished>, SortedCounts)> {
+        let weighed = sorted.weighed(self, needs)?;
         let report = &mut games.report;
         let provenance = inputs.provenance(self, report.totals.tallied().games);
         report.has_unknown_games = provenance.games.is_none();
-        (report.positions, report.pairs) = match (&weighed, sealed.counts_for_weights()) {
+        (report.positions, report.pairs) = match (&weighed, sorted.counts_for_weights()) {
             (Some(weighed), _) => {
                 let summary = weighed.summary();
                 (summary.positions, summary.counted_entries)
@@ -260,7 +260,7 @@ impl MakeBook {
             (None, None) => (0, 0),
         };
         let mut counted = CollectedData {
-            counts: &sealed,
+            counts: &sorted,
             weighed,
             provenance,
             options: &inputs.options,
@@ -278,7 +278,7 @@ impl MakeBook {
             counted.held_bytes = others.map(|sink| sink.held_bytes()).sum();
             finished.push(sink.write(&mut counted)?);
         }
-        Ok((counted.games.report, finished, sealed))
+        Ok((counted.games.report, finished, sorted))
     }
 
     /// Checks that at least one game was counted, according to `report`. Otherwise, returns [`Error::Empty`] with the
@@ -337,7 +337,7 @@ fn merge_ordered(
     inputs
         .ordered()
         .try_for_each(|counts| counts.check_bytes())?;
-    let merged = tally.seal_with(&merging.memory, merging.ranges, fewest, open, watch)?;
+    let merged = tally.sort_with(&merging.memory, merging.ranges, fewest, open, watch)?;
     for input in &inputs.all {
         if let Some(counts) = input.ordered() {
             let plies = counts.check_read()?;

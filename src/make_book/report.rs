@@ -10,7 +10,7 @@ use std::{
 pub use crate::provenance::Rejection;
 use crate::{
     chess::position::Variant,
-    error::{Diagnosis, counted},
+    error::{Diagnosis, plural},
     formats::book::{LossSummary, MinimaxSummary},
     games::{pgn::unknown_variant, selection::Condition},
     json::is_zero,
@@ -433,7 +433,7 @@ impl VariantRejection {
         let left_out = |variant| {
             format!(
                 "{} of the variant {variant} left out",
-                counted(games, "game")
+                plural(games, "game")
             )
         };
         match self {

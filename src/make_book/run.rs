@@ -14,7 +14,7 @@ use std::{
 use rayon::Scope;
 
 use super::{
-    collected::{Budget, Needs, OrderedResults, SealedCounts},
+    collected::{Budget, Needs, OrderedResults, SortedCounts},
     options::MakeBook,
     replay::{Outcome, Replayer},
     report::Phase,
@@ -181,17 +181,17 @@ impl<'a> Run<'a> {
     /// Completes the counts of the run after all batches have been processed. Returns the sorted counts, and the data
     /// that depends on the order of the games, such as the report of the run. Uses all threads of the current rayon
     /// pool.
-    pub(super) fn finish(self) -> Result<(SealedCounts, OrderedResults)> {
+    pub(super) fn finish(self) -> Result<(SortedCounts, OrderedResults)> {
         self.options.refuse_if_stopped()?;
         // Counts that were already sorted have been merged before, as a part of the reading phase.
         self.options.progress.enter(Phase::Sorting);
-        let counts = SealedCounts {
+        let counts = SortedCounts {
             by_key: match self.tally {
-                Some(tally) => Some(tally.seal()?),
+                Some(tally) => Some(tally.sort()?),
                 None => self.merged,
             },
-            by_identity: self.identities.map(Tally::seal).transpose()?,
-            shared_keys: self.pairs.map(Shards::seal).transpose()?,
+            by_identity: self.identities.map(Tally::sort).transpose()?,
+            shared_keys: self.pairs.map(Shards::sort).transpose()?,
         };
         let mut games = task::unlocked(self.sequencer).finish()?;
         games.report.totals.plies += self.plies_without_sidecar.into_inner();

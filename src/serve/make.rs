@@ -37,7 +37,7 @@ use super::{
 };
 use crate::{
     chess::position::{Keyed, Variant},
-    error::{At, Error, Result, counted},
+    error::{At, Error, Result, plural},
     explore::{
         explorer::{Line, MIN_REPLY_GAMES, SourceFile},
         repertoire::{
@@ -362,7 +362,7 @@ fn plan_counting(
     let files = app.explorer.files(filters)?;
     let games: u64 = files.iter().map(|file| file.games).sum();
     if games > app.book_games {
-        let (games, most) = (counted(games, "game"), app.book_games);
+        let (games, most) = (plural(games, "game"), app.book_games);
         return Err(Refusal::bad(match most {
             0 => NO_BOOKS.to_owned(),
             most => format!(

@@ -18,13 +18,13 @@ use shakmaty::Color;
 
 use self::by_id::GameId;
 use super::{
-    Context, counted,
+    Context,
     filters::{
         SelectionArgs, add_matched, add_max_ply, add_other_starts, check_names, explorer_of,
         needs_explorer, passed_unknown, say_lacking, say_other_starts,
     },
     input::{may_have_games, refuse_counts_for_games},
-    key,
+    key, plural,
     position::{Searched, SourceArgs},
     resources::count,
     terminal::{print_all, print_bytes, print_json_list},
@@ -230,7 +230,7 @@ fn print_list<'a>(
         let games = games.map(|game| Ok(document(&game?).to_string()));
         return print_json_list(head, "games", games);
     }
-    let head = format!("{}\n", counted(total, "game"));
+    let head = format!("{}\n", plural(total, "game"));
     let lines = games.map(|game| game.map(|game| line(&game)));
     print_all(once(Ok(head)).chain(lines))
 }

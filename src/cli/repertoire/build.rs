@@ -18,10 +18,10 @@ use shakmaty::{ByColor, Color};
 
 use super::{BYTES_PER_READ, LineArgs, Opener, one_in, title_of};
 use crate::cli::{
-    Context, counted,
+    Context,
     filters::{SelectionArgs, WithoutColor},
     input::{check_output, name, output_name, refuse_twice},
-    position,
+    plural, position,
     resources::{ResourceArgs, count},
     weighting::one_of,
 };
@@ -230,7 +230,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     })?;
     let path = output_name(&args.out);
     let summary = built.summary;
-    let mut text = format!("{path}: {}", counted(summary.answers, "answer"));
+    let mut text = format!("{path}: {}", plural(summary.answers, "answer"));
     if let Some(path) = &args.keep {
         let kept = name(path);
         text += &format!(" in positions that the games reach, and all lines of {kept}");
@@ -246,12 +246,12 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
         );
     }
     if summary.single_game > 0 {
-        let answers = counted(summary.single_game, "answer");
+        let answers = plural(summary.single_game, "answer");
         text +=
             &format!("; {answers} played in a single game (--min-game 2 leaves such answers out)");
     }
     if summary.unanswered > 0 {
-        let positions = counted(summary.unanswered, "position");
+        let positions = plural(summary.unanswered, "position");
         text +=
             &format!("; {positions} without an answer, because the games of the source end there");
     }

@@ -22,10 +22,11 @@ use super::{
     refuse_printed, say_contradictions,
 };
 use crate::cli::{
-    Context, counted,
+    Context,
     errors::explain_closed_output,
     filters::{SelectionArgs, WithoutSides},
     input::{check_output, pgn_inputs, refuse_twice},
+    plural,
     position::{self, UntaggedArg},
     progress::quiet_on_terminal,
     resources::{ResourceArgs, count},
@@ -191,8 +192,8 @@ fn print(args: &Args, context: Context) -> anyhow::Result<()> {
             let more = match games > limit || departures > limit {
                 true => format!(
                     "\nThere are {} and {}: --limit {} lists all\n",
-                    counted(games as u64, "game"),
-                    counted(departures as u64, "departure"),
+                    plural(games as u64, "game"),
+                    plural(departures as u64, "departure"),
                     games.max(departures)
                 ),
                 false => String::new(),
@@ -339,7 +340,7 @@ fn print_contradictions(args: &Args, context: Context) -> anyhow::Result<()> {
             };
             out.put(format!("{line}: {}\n", moves.join(", ")))?;
         }
-        let positions = counted(found.len() as u64, "position");
+        let positions = plural(found.len() as u64, "position");
         out.put(format!("{positions} with several moves\n"))?;
     }
     Ok(out.commit()?)
@@ -435,7 +436,7 @@ fn summary_text(summary: &CheckSummary) -> String {
             (0, _) | (_, None) => String::new(),
             (unfinished, _) => format!(", {unfinished} without a result"),
         };
-        format!("{}{unfinished}{score}", counted(results.games, "game"))
+        format!("{}{unfinished}{score}", plural(results.games, "game"))
     };
     let mut text = format!(
         "in the repertoire: {}\nfollowed to the end of a line: {}\nleft by the player: {}\nleft by the opponent: {}\n{}own moves in the repertoire: {:.1} on average\n",
@@ -451,8 +452,8 @@ fn summary_text(summary: &CheckSummary) -> String {
     );
     for (number, games) in summary.depth.iter().enumerate() {
         if summary.depth.get(number + 1) != Some(games) {
-            let moves = counted(number as u64 + 1, "own move");
-            text += &format!("{} with at least {moves}\n", counted(*games, "game"));
+            let moves = plural(number as u64 + 1, "own move");
+            text += &format!("{} with at least {moves}\n", plural(*games, "game"));
         }
     }
     let of_deviations = summary.deviations.iter();

@@ -19,11 +19,11 @@ use shakmaty::{Color, variant::VariantPosition};
 
 use super::{LineArgs, Opener, one_in, refuse_printed, say_contradictions, title_of};
 use crate::cli::{
-    Context, counted,
+    Context,
     edit::unmarked,
     filters::{SelectionArgs, WithoutColor},
     input::check_output,
-    position,
+    plural, position,
     resources::{ResourceArgs, count},
     terminal::{print, print_json},
 };
@@ -197,11 +197,11 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
             args.reach
         ),
     };
-    let mut all = counted(found.gaps.len() as u64, "gap");
+    let mut all = plural(found.gaps.len() as u64, "gap");
     if !found.line_ends.is_empty() {
         all += &format!(
             ", {} after the end of a line",
-            counted(found.line_ends.len() as u64, "move")
+            plural(found.line_ends.len() as u64, "move")
         );
     }
     for list in [&mut found.gaps, &mut found.line_ends] {
@@ -211,7 +211,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
         return print_json(&serde_json::to_value(&found)?);
     }
     print(&text(&found))?;
-    let answered = counted(found.positions, "position");
+    let answered = plural(found.positions, "position");
     context.say(&format!("{all}, {answered} answered{rare}\n"));
     Ok(())
 }
@@ -228,7 +228,7 @@ fn say_opponent(filter: &Selection, first_moves: &[TreeMove], color: Color, cont
     };
     if !names.is_empty() {
         let results = first_moves.iter().filter_map(|mv| mv.results);
-        let games = counted(results.map(Results::games).sum(), "game");
+        let games = plural(results.map(Results::games).sum(), "game");
         context.say(&format!(
             "the opponent is {}, in {games} as {color}\n",
             names.join(" or ")
@@ -286,10 +286,7 @@ fn say_ends(found: &Gaps, add: usize, context: Context) {
     {
         let (line, one_in) = (&end.line, end.one_in);
         let games = end.games.map_or_else(String::new, |games| {
-            format!(
-                " ({} with the opponent's last move)",
-                counted(games, "game")
-            )
+            format!(" ({} with the opponent's last move)", plural(games, "game"))
         });
         context.say(&format!(
             "the source has no games after {line}, although 1 game in {one_in:.1} reaches this position{games}\n"
@@ -298,7 +295,7 @@ fn say_ends(found: &Gaps, add: usize, context: Context) {
     let asked = found.gaps.iter().chain(&found.line_ends).take(add);
     let unanswered = asked.filter(|gap| gap.answer.is_none()).count() as u64;
     if unanswered > 0 {
-        let gaps = counted(unanswered, "gap");
+        let gaps = plural(unanswered, "gap");
         context.say(&format!(
             "{gaps} without an answer, because no game of the source continues after the move\n"
         ));
@@ -313,9 +310,9 @@ fn added_text(found: &Gaps, has_results: bool) -> String {
     let games = answered.filter_map(|gap| gap.answer_games);
     let added = games.clone().count() as u64;
     let single = games.filter(|games| *games == 1).count() as u64;
-    let mut text = format!("{} added", counted(added, "answer"));
+    let mut text = format!("{} added", plural(added, "answer"));
     if has_results && single > 0 {
-        text += &format!("; {} played in a single game", counted(single, "answer"));
+        text += &format!("; {} played in a single game", plural(single, "answer"));
     }
     text
 }

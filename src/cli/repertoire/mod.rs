@@ -27,9 +27,10 @@ use polybook::{
 use shakmaty::{Color, variant::VariantPosition};
 
 use super::{
-    Context, counted,
+    Context,
     filters::{say_lacking, say_others},
     input::{file_or_index, name, pgn_inputs},
+    plural,
     position::{self, UntaggedArg},
     progress::Bar,
     resources::ResourceArgs,
@@ -399,7 +400,7 @@ pub fn say_absent(
 
 fn say_contradictions(number: u64, context: Context) {
     if number > 0 {
-        let positions = counted(number, "position");
+        let positions = plural(number, "position");
         context.say(&format!(
             "games reached {positions} in which the repertoire has several moves: all of these moves count as moves of \
              the repertoire\n"

@@ -11,10 +11,11 @@ use polybook::{
 
 use super::{Opener, json_game, pgn_output, pgn_text};
 use crate::cli::{
-    Context, counted,
+    Context,
     errors::explain_closed_output,
     filters::SelectionArgs,
     input::{check_output, ending, pgn_inputs, refuse_twice},
+    plural,
     position::UntaggedArg,
     progress::quiet_on_terminal,
     resources::ResourceArgs,
@@ -179,7 +180,7 @@ fn write(args: &Args, context: Context) -> anyhow::Result<()> {
             names.join("\" or \"")
         ),
     };
-    context.say(&format!("{}{of_player}\n", counted(games, "game")));
+    context.say(&format!("{}{of_player}\n", plural(games, "game")));
     if games > 0 && new == 0 && !args.earlier {
         context.say(
             "no game has a new move: if the reference contains these games, --earlier compares each game only with \
@@ -202,7 +203,7 @@ fn new_line(found: &NewMove) -> String {
     };
     let before = found
         .games_before
-        .map(|games| counted(games, "game") + " before");
+        .map(|games| plural(games, "game") + " before");
     let last = found.last_game.as_ref().and_then(game_label);
     let last = last.map(|last| format!("the last {last}"));
     let mut details = Vec::from_iter(before.into_iter().chain(last)).join(", ");

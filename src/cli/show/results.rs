@@ -21,12 +21,12 @@ use shakmaty::{Color, Position, san::SanPlus, variant::VariantPosition};
 
 use super::{Args, MoveOrder, UnfinishedGames};
 use crate::cli::{
-    Context, counted, evals,
+    Context, evals,
     filters::{
         add_matched, add_max_ply, add_other_starts, check_names, explorer_of, passed_unknown,
         plain_index, say_other_starts,
     },
-    key,
+    key, plural,
     position::{Searched, UntaggedArg},
     repertoire::Opener,
     terminal::{print, print_json},
@@ -109,7 +109,7 @@ fn run_explored(args: &Args, context: Context) -> anyhow::Result<()> {
     {
         context.say(&format!(
             "no mean times: no clock times ([%clk] or [%emt]) of these moves in {}\n",
-            counted(times.read, "game")
+            plural(times.read, "game")
         ));
     }
     let shown = ShownMoves {

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     chess::position::{BookMove, Keyed},
-    error::{Advice, Diagnosis, Error, ErrorKind, Result, counted},
+    error::{Advice, Diagnosis, Error, ErrorKind, Result, plural},
     explore::tree::{Branch, MoveSource, TreeMove},
     games::results::Wdl,
     progress::Meter,
@@ -314,7 +314,7 @@ impl Built {
         }
         let games = match mv.results {
             None => "no games".to_owned(),
-            Some(_) => counted(mv.games(), "game"),
+            Some(_) => plural(mv.games(), "game"),
         };
         let unfinished = mv.results.map_or(0, |results| results.unfinished);
         let unfinished = (unfinished > 0).then(|| format!("{unfinished} without result"));

@@ -13,7 +13,7 @@ use shakmaty::{Color, Move, Position, variant::VariantPosition};
 use super::{OpenOptions, OpenedSource, RemovedMoves, RepertoirePgn, gaps::Additions};
 use crate::{
     chess::position::{BookMove, Keyed, Variant, has_inner_castling_rook, line_text},
-    error::{At, Error, Result, counted},
+    error::{At, Error, Result, plural},
     explore::{
         explorer::{PrepareQuery, PreparedLine},
         tree::{Branch, Limits, MoveSource, Order, Tree, TreeEvent, remark},
@@ -204,7 +204,7 @@ impl Writing<'_> {
         let (variants, title, temp_dir) =
             ([self.variant.name()], self.title, &self.memory.temp_dir);
         task::pool(0)?.install(|| {
-            let counts = tally.seal()?;
+            let counts = tally.sort()?;
             let filter = MoveFilter::every_move();
             let maker = BookMaker::new(&counts, &filter, &weights)?;
             let title = with_checksum(title);
@@ -458,7 +458,7 @@ pub fn write_prepared(
 fn comment(line: &PreparedLine) -> String {
     let games = |games, whose| match games {
         0 => format!("no game of {whose}"),
-        games => format!("{} of {whose}", counted(games, "game")),
+        games => format!("{} of {whose}", plural(games, "game")),
     };
     let unfinished = match line.yours.unfinished {
         0 => String::new(),

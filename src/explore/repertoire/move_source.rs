@@ -808,7 +808,7 @@ impl OpenOptions<'_> {
             tally.add(Keyed::new(pos).identity(), mv, turn, games)?;
         }
         skipped.add(rows.skipped_rows().clone());
-        let moves = task::pool(self.threads)?.install(|| FindableCounts::new(tally.seal()?))?;
+        let moves = task::pool(self.threads)?.install(|| FindableCounts::new(tally.sort()?))?;
         Ok((moves, skipped))
     }
 }

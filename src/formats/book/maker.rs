@@ -704,7 +704,7 @@ mod tests {
     };
 
     fn header(comment: Option<&str>, provenance: &Provenance) -> Result<String, HeaderError> {
-        let counts = Tally::new(Memory::default()).seal().unwrap();
+        let counts = Tally::new(Memory::default()).sort().unwrap();
         let (filter, weights) = (MoveFilter::default(), Weights::default());
         let maker = BookMaker::new(&counts, &filter, &weights).unwrap();
         maker.header(&["normal"], comment, provenance)

@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     chess::position::{BookMove, Variant},
-    error::{At, Error, Result, counted},
+    error::{At, Error, Result, plural},
     formats::{evals::MaxLoss, walk::LinesOf},
     progress::{FractionalProgress, Meter},
     provenance::{Provenance, option_text, printable, shortened, switch, valued},
@@ -437,7 +437,7 @@ fn joined_header(books: &[Book], operation: &str, options: &str, out: &Path) -> 
         }
     }
     if left_out > 0 {
-        let books = counted(left_out, "book");
+        let books = plural(left_out, "book");
         comment += &format!("\nComments left out: those of {books}");
     }
     create(&comment)

@@ -31,7 +31,7 @@ use crate::{
     chess::position::BookMove,
     error::Result,
     games::results::Wdl,
-    storage::sort::{Dedup, Fold, Memory, Record, Sealed, Shards},
+    storage::sort::{Dedup, Fold, Memory, Record, Shards, Sorted},
 };
 
 /// The number of rating groups. Games without a known rating form one of these groups.
@@ -264,8 +264,8 @@ pub(crate) struct ClassTally {
 /// group and month).
 #[derive(Debug)]
 pub(crate) struct ClassCounts {
-    pub(crate) records: Sealed<ClassRecord>,
-    pub(crate) keys: Option<Sealed<KeyedIdentity>>,
+    pub(crate) records: Sorted<ClassRecord>,
+    pub(crate) keys: Option<Sorted<KeyedIdentity>>,
 }
 
 impl ClassTally {
@@ -300,10 +300,10 @@ impl ClassTally {
     /// # Errors
     ///
     /// Returns an error if a temporary file cannot be written or read.
-    pub(crate) fn seal(self) -> Result<ClassCounts> {
+    pub(crate) fn sort(self) -> Result<ClassCounts> {
         Ok(ClassCounts {
-            records: self.records.seal()?,
-            keys: self.keys.map(Shards::seal).transpose()?,
+            records: self.records.sort()?,
+            keys: self.keys.map(Shards::sort).transpose()?,
         })
     }
 }
@@ -616,7 +616,7 @@ mod tests {
             tally.append(&pairs).unwrap();
             tally.append(&pairs).unwrap();
             assert_eq!(tally.spilled_bytes() > 0, bytes == 0);
-            let keys = tally.seal().unwrap();
+            let keys = tally.sort().unwrap();
             let mut found = Vec::new();
             for shard in 0..SHARDS {
                 keys.for_each(shard, |pair| found.push((pair.key(), pair.identity())))

@@ -24,7 +24,7 @@ use crate::{
     chess::position::BookMove,
     error::{Advice, Diagnosis, Error, Result},
     formats::counts::Row,
-    storage::sort::{Merge, Sealed},
+    storage::sort::{Merge, Sorted},
 };
 
 /// The number of rows of one move that a merge buffers before it adds up the rows of the same class (speed, rating
@@ -363,7 +363,7 @@ pub(crate) enum RowSource<'a> {
     /// Counts of variants, which are stored by identity. `keys` contains the key that belongs to each identity.
     Identities {
         finder: Finder<'a>,
-        keys: &'a Sealed<KeyedIdentity>,
+        keys: &'a Sorted<KeyedIdentity>,
     },
 }
 
@@ -513,7 +513,7 @@ fn class_row(key: u64, record: ClassRecord) -> ClassRow {
 /// Returns the error of `f`, or an error if a temporary file cannot be read.
 fn rows_of_identities(
     finder: &Finder<'_>,
-    keys: &Sealed<KeyedIdentity>,
+    keys: &Sorted<KeyedIdentity>,
     shard: usize,
     mut f: impl FnMut(Row) -> Result<()>,
 ) -> Result<()> {
@@ -612,7 +612,7 @@ mod tests {
             };
             let records: Vec<ClassRecord> = (0..months).map(record).collect();
             tally.append(&records, &[]).unwrap();
-            let own = tally.seal().unwrap();
+            let own = tally.sort().unwrap();
             let mut taken = 0;
             let ended = counts.for_each_row(0..SHARDS, Some(&own), |_| {
                 taken += 1;

@@ -956,7 +956,7 @@ mod tests {
             };
             tally.add(key, BookMove(796), Color::White, stats).unwrap();
         }
-        let counts = tally.seal().unwrap();
+        let counts = tally.sort().unwrap();
         let target = dir.join("counts");
         let writer = CountsWriter::create(&target, false).unwrap();
         let about = CountsOrigin {

@@ -19,7 +19,7 @@
 //! let drawn = Wdl { draws: 1, ..Wdl::default() };
 //! tally.add(7, BookMove(796), Color::White, won)?;
 //! tally.add(7, BookMove(796), Color::White, drawn)?;
-//! let counts = tally.seal()?;
+//! let counts = tally.sort()?;
 //! let positions = counts.positions().collect::<Result<Vec<_>, _>>()?;
 //! assert_eq!(positions[0].key, 7);
 //! assert_eq!(positions[0].moves[0].stats, Wdl { wins: 1, draws: 1, losses: 0 });

@@ -22,7 +22,7 @@ use crate::{
     chess::position::{BookMove, Keyed, Rules},
     error::Result,
     games::results::Wdl,
-    storage::sort::{Dropped, Memory, Record, Refill, SHARDS, Sealed, Shards, merge_ordered},
+    storage::sort::{Dropped, Memory, Record, Refill, SHARDS, Shards, Sorted, merge_ordered},
     task,
 };
 
@@ -99,9 +99,9 @@ impl Tally {
     /// # Errors
     ///
     /// Returns an error if a temporary file cannot be written or read.
-    pub fn seal(self) -> Result<Counts> {
+    pub fn sort(self) -> Result<Counts> {
         Ok(Counts {
-            records: self.shards.seal()?,
+            records: self.shards.sort()?,
             large: task::unlocked(self.large),
             rare: Dropped::default(),
         })
@@ -122,7 +122,7 @@ pub struct PositionCount {
 /// The final counts of a [`Tally`]: the results of each move in each position, sorted by position key and move.
 #[derive(Debug)]
 pub struct Counts {
-    pub(super) records: Sealed<CountRecord>,
+    pub(super) records: Sorted<CountRecord>,
     pub(super) large: LargeCounts,
     /// The numbers of positions and moves that were dropped because none of the position's moves was played often
     /// enough.
@@ -162,7 +162,7 @@ impl Counts {
     }
 
     /// Returns the number of positions, and the total number of moves in all positions. Both numbers include the
-    /// positions that [`seal_with`](Tally::seal_with) dropped because their moves are rare. Uses all threads of the
+    /// positions that [`sort_with`](Tally::sort_with) dropped because their moves are rare. Uses all threads of the
     /// current rayon pool.
     ///
     /// # Errors
@@ -250,7 +250,7 @@ impl Counts {
         }
     }
 
-    /// Returns the numbers of positions and moves that [`seal_with`](Tally::seal_with) dropped. It drops a position if
+    /// Returns the numbers of positions and moves that [`sort_with`](Tally::sort_with) dropped. It drops a position if
     /// all moves of the position are rare.
     pub(crate) fn rare(&self) -> Dropped {
         self.rare
@@ -266,7 +266,7 @@ impl Counts {
         self.records.bytes_in_memory()
     }
 
-    pub(super) fn records(&self) -> &Sealed<CountRecord> {
+    pub(super) fn records(&self) -> &Sorted<CountRecord> {
         &self.records
     }
 
@@ -367,7 +367,7 @@ impl Tally {
     ///
     /// Returns an error if a temporary file cannot be written or read, and returns the errors of the sources and of
     /// `watch`.
-    pub(crate) fn seal_with<'a>(
+    pub(crate) fn sort_with<'a>(
         self,
         memory: &Memory,
         ranges: usize,
@@ -379,7 +379,7 @@ impl Tally {
             records: counted,
             large,
             ..
-        } = self.seal()?;
+        } = self.sort()?;
         let has_large = AtomicBool::new(!large.is_empty());
         let large = Mutex::new(large);
         let open = |shards: Range<usize>| {
@@ -769,7 +769,7 @@ mod tests {
             tally.add(1 << 60, BookMove(5), Color::Black, many).unwrap();
         }
         tally.add(1 << 60, BookMove(6), Color::Black, many).unwrap();
-        let counts = tally.seal().unwrap();
+        let counts = tally.sort().unwrap();
         let positions: Vec<PositionCount> = counts.positions().map(Result::unwrap).collect();
         let [position] = &positions[..] else {
             panic!("{positions:?}");
@@ -808,7 +808,7 @@ mod tests {
                 tally.add(key, BookMove(mv), Color::White, stats).unwrap();
                 *expected.entry((key, mv)).or_default() += stats;
             }
-            let counts = tally.seal().unwrap();
+            let counts = tally.sort().unwrap();
             assert_all_are_found(&counts);
             for shard in 0..counts.shard_count() {
                 counts.for_each_position(shard, |key, _, moves| {
@@ -852,7 +852,7 @@ mod tests {
             })]
         };
         let memory = Memory::default();
-        let counts = Tally::new(memory.clone()).seal_with(&memory, 2, 0, open, |_| Ok(()));
+        let counts = Tally::new(memory.clone()).sort_with(&memory, 2, 0, open, |_| Ok(()));
         let positions: Result<Vec<_>> = counts.unwrap().positions().collect();
         let positions = positions.unwrap();
         assert_eq!(positions.len(), 1);
@@ -879,7 +879,7 @@ mod tests {
                 }
             }
             tally.add_records(&records).unwrap();
-            let counts = tally.seal().unwrap();
+            let counts = tally.sort().unwrap();
             assert_eq!(counts.is_spilled(), bytes == 0);
             let finder = counts.finder().unwrap();
             let mut scratch = LookUpBuffers::default();
@@ -895,7 +895,7 @@ mod tests {
 
     #[test]
     fn empty_counts_contain_no_position() {
-        let counts = Tally::new(Memory::default()).seal().unwrap();
+        let counts = Tally::new(Memory::default()).sort().unwrap();
         let finder = counts.finder().unwrap();
         for key in [0, 1, u64::MAX] {
             let mut scratch = LookUpBuffers::default();
@@ -918,7 +918,7 @@ mod tests {
                 .map(|i| record(i / 3, 1 + i as u16 % 3))
                 .collect();
             tally.add_records(&records).unwrap();
-            let counts = tally.seal().unwrap();
+            let counts = tally.sort().unwrap();
             let finder = counts.finder().unwrap();
             assert_eq!(finder.positions(), 20_000);
             let (marks, mut ranges) = (finder.visited_bits(), Vec::new());

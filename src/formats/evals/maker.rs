@@ -22,7 +22,7 @@ use super::{
     writer::{EpdWriter, EvalsWriter, StoreWriter},
 };
 use crate::{
-    error::{Error, Result, counted},
+    error::{Error, Result, plural},
     games::pgn::{Input, SkippedParts, StreamOptions, UnknownVariants},
     kind::FileKind,
     progress::Meter,
@@ -201,8 +201,8 @@ impl MakeEvals {
         } = reading;
         report.warnings.extend(unknown_variants.warnings());
         if report.evaluations == 0 {
-            let games = counted(report.games, "game");
-            let lines = counted(report.lines, "line");
+            let games = plural(report.games, "game");
+            let lines = plural(report.lines, "line");
             let mut problem = format!(
                 "the output was not written, because {games} and {lines} contain no evaluation"
             );

@@ -38,7 +38,7 @@ use crate::{
         fork_index::entry_batches::{EntryBatch, ShardRange, scan_groups},
         leveldb::{BLOCK_SIZE, put_varint, take_size, take_varint},
     },
-    storage::sort::Sealed,
+    storage::sort::Sorted,
     task,
 };
 
@@ -299,7 +299,7 @@ const MAX_CHUNK_BYTES_IN_MEMORY: usize = 256 << 10;
 /// Returns an error if a temporary file cannot be read or written.
 pub(crate) fn list_entries(
     range: &ShardRange,
-    records: &Sealed<ListRecord>,
+    records: &Sorted<ListRecord>,
     games: &StoredGames,
     paging: Paging,
 ) -> Result<EntryBatch> {
@@ -594,7 +594,7 @@ mod tests {
         for records in all.chunks(100_000) {
             shards.append(records).unwrap();
         }
-        let records = shards.seal().unwrap();
+        let records = shards.sort().unwrap();
         let games = StoredGames::new(0, dir.path().to_owned());
 
         let range = ShardRange {

@@ -18,7 +18,7 @@ use super::{
 use crate::{
     chess::position::{Variant, VariantChoice},
     error::Result,
-    storage::sort::{Record, SHARDS, Sealed},
+    storage::sort::{Record, SHARDS, Sorted},
 };
 
 /// A batch of index entries in ascending order of keys: the result of one of the jobs that threads process in parallel.
@@ -194,7 +194,7 @@ impl ShardRange {
 /// Each range contains at most `size` records, all from one shard. A shard is one of the parts into which sorted
 /// records are divided by key.
 pub(crate) fn shard_ranges<R: Record>(
-    records: &Sealed<R>,
+    records: &Sorted<R>,
     size: usize,
 ) -> impl Iterator<Item = ShardRange> + use<'_, R> {
     (0..SHARDS).flat_map(move |shard| {
@@ -207,7 +207,7 @@ pub(crate) fn shard_ranges<R: Record>(
 }
 
 /// Returns the number of records in shard `shard`. Sorted records are divided by key into parts, called shards.
-fn len_of<R: Record>(records: &Sealed<R>, shard: usize) -> usize {
+fn len_of<R: Record>(records: &Sorted<R>, shard: usize) -> usize {
     usize::try_from(records.shard_len(shard)).expect("a shard has fewer records")
 }
 
@@ -220,7 +220,7 @@ fn len_of<R: Record>(records: &Sealed<R>, shard: usize) -> usize {
 ///
 /// Returns an error if `f` fails or if a temporary file cannot be read.
 pub(crate) fn scan_groups<R: Record, G: PartialEq>(
-    records: &Sealed<R>,
+    records: &Sorted<R>,
     range: &ShardRange,
     group_of: impl Fn(R) -> G,
     mut f: impl FnMut(R) -> Result<()>,

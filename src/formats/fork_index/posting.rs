@@ -24,7 +24,7 @@ use super::{
 use crate::{
     chess::position::BookMove,
     error::Result,
-    storage::sort::{Dedup, Record, Sealed},
+    storage::sort::{Dedup, Record, Sorted},
     task,
 };
 
@@ -156,7 +156,7 @@ const MAX_LIST_IN_MEMORY: usize = 4 << 20;
 /// Returns an error if a temporary file cannot be read or written.
 pub(crate) fn position_entries(
     range: &ShardRange,
-    postings: &Sealed<Posting>,
+    postings: &Sorted<Posting>,
     with_stats: bool,
     temp_dir: &Path,
 ) -> Result<EntryBatch> {

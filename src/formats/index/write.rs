@@ -55,7 +55,7 @@ use crate::{
     progress::Meter,
     storage::{
         output::{AtomicDir, Finished, is_absent, is_empty_directory, own_files},
-        sort::{ByteReader, ByteRun, Record, SHARDS, Sealed},
+        sort::{ByteReader, ByteRun, Record, SHARDS, Sorted},
     },
     task,
 };
@@ -82,7 +82,7 @@ pub(crate) struct IndexWriter {
 /// The data from which an index for `make-book --leveldb` is written.
 #[derive(Copy, Clone)]
 pub(crate) struct IndexSource<'a> {
-    pub postings: &'a Sealed<Posting>,
+    pub postings: &'a Sorted<Posting>,
     /// Whether the entries of positions include statistics.
     pub with_stats: bool,
     pub games: &'a GameRecords,
@@ -93,7 +93,7 @@ pub(crate) struct IndexSource<'a> {
 /// The data from which an explorer's index of games is written.
 #[derive(Copy, Clone)]
 pub(crate) struct StoreSource<'a> {
-    pub records: &'a Sealed<ListRecord>,
+    pub records: &'a Sorted<ListRecord>,
     pub games: &'a StoredGames,
     pub files: &'a [IndexedFile],
     pub variant: VariantChoice,
@@ -340,7 +340,7 @@ fn last_entry(contents: IndexDescription, positions: u64) -> (&'static [u8], Vec
 }
 
 /// Returns the total number of records in all shards of `records`.
-fn record_count<R: Record>(records: &Sealed<R>) -> u64 {
+fn record_count<R: Record>(records: &Sorted<R>) -> u64 {
     (0..SHARDS).map(|shard| records.shard_len(shard)).sum()
 }
 
@@ -753,11 +753,11 @@ mod tests {
             games_.push_all(&[record.len() as u32], record).unwrap();
         }
         let writer = IndexWriter::create(&target, false).unwrap();
-        let sealed = shards.seal().unwrap();
+        let sorted = shards.sort().unwrap();
         let (_, index) = writer
             .write(
                 IndexSource {
-                    postings: &sealed,
+                    postings: &sorted,
                     with_stats,
                     games: &games_,
                     files: &[],

@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     chess::position::{Rules, Variant, epd_of},
-    error::{Advice, Diagnosis, Error, Result, counted},
+    error::{Advice, Diagnosis, Error, Result, plural},
     formats::book::Factors,
     kind::FileKind,
     storage::sort::Memory,
@@ -433,7 +433,7 @@ pub enum DatabaseFault {
     Checksum,
     /// Rows have values that cannot be used: an EPD that does not describe a position, an illegal move, or a number
     /// that cannot be a number of games.
-    #[error("{} cannot be used; the first of these rows: {}", counted(.0.rows, "row"), .0.example.as_deref().unwrap_or_default())]
+    #[error("{} cannot be used; the first of these rows: {}", plural(.0.rows, "row"), .0.example.as_deref().unwrap_or_default())]
     UnusableRows(SkippedRows),
 }
 

@@ -309,7 +309,7 @@ mod tests {
             }
         }
         tally.add_batch(&batch).unwrap();
-        (tally.seal().unwrap(), expected)
+        (tally.sort().unwrap(), expected)
     }
 
     const LINES: [&str; 4] = [

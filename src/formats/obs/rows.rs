@@ -22,7 +22,7 @@ use super::{
 };
 use crate::{
     chess::position::{BookMove, LineError, Rules, Variant, epd_of, read_move},
-    error::{Result, counted},
+    error::{Result, plural},
     games::results::Wdl,
     task::{self, Feed, Feeder},
 };
@@ -106,7 +106,7 @@ impl SkippedRows {
         let example = self.example.as_ref()?;
         Some(format!(
             "warning: {name}: {} skipped: {example}",
-            counted(self.rows, "row")
+            plural(self.rows, "row")
         ))
     }
 

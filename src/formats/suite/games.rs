@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     chess::position::{BookMove, Keyed, Variant, push_move, restored},
-    error::{Advice, Diagnosis, Result, counted},
+    error::{Advice, Diagnosis, Result, plural},
     games::{pgn::GameResult, results::Results},
     storage::output::BufferedFile,
     storage::sort::{ByteRun, Memory, TextSorter},
@@ -164,7 +164,7 @@ impl LineCounts {
             over,
             ..
         } = self;
-        let plies = counted(suite.plies as u64, "half-move");
+        let plies = plural(suite.plies as u64, "half-move");
         if *all == 0 {
             let starts = match suite.starts.is_empty() {
                 true => "the starting position",

@@ -19,7 +19,7 @@ use shakmaty::{Color, Position, variant::VariantPosition};
 
 use crate::{
     chess::position::{LineError, Variant, is_epd_comment},
-    error::{Advice, Diagnosis, Result, counted},
+    error::{Advice, Diagnosis, Result, plural},
     formats::evals::Evals,
     games::{
         openings::{self, Opening},
@@ -191,7 +191,7 @@ impl Suite {
             0 => Diagnosis::new("no move is kept in the starting position").advise(OTHER_STARTS),
             longest if longest < plies => Diagnosis::new(format!(
                 "the longest line has only {}, but lines of {plies} are requested",
-                counted(longest as u64, "half-move")
+                plural(longest as u64, "half-move")
             ))
             .advise(Advice::smaller("plies")),
             _ if over > 0 && self.ranges().is_empty() => return over_everywhere(plies),
@@ -211,7 +211,7 @@ fn over_everywhere(plies: usize) -> Diagnosis {
         1 => OTHER_STARTS,
         _ => Advice::smaller("plies"),
     };
-    let plies = counted(plies as u64, "half-move");
+    let plies = plural(plies as u64, "half-move");
     Diagnosis::new(format!("the game is over after every line of {plies}")).advise(advice)
 }
 

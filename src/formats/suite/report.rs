@@ -20,7 +20,7 @@ use super::{
 };
 use crate::{
     chess::position::{Keyed, Variant, epd_of, is_epd_comment, push_move},
-    error::{Advice, At, Diagnosis, Error, Result, counted},
+    error::{Advice, At, Diagnosis, Error, Result, plural},
     games::{
         pgn::{GameReader, GameResult, Games, play, start_of, tag_text},
         results::{Results, Wdl},
@@ -365,7 +365,7 @@ impl SuiteFile {
             };
             let problem = format!(
                 "no game {belongs} of the suite ({} read){advice}{}",
-                counted(read.games, "game"),
+                plural(read.games, "game"),
                 read.unknown_variants.in_error()
             );
             return Err(Error::file(input.path(), problem));

@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     chess::position::{Keyed, PieceLetters, Rules, Variant, read_word, with_advice},
-    error::{Error, Result, counted},
+    error::{Error, Result, plural},
     progress::Meter,
     storage::sort::Memory,
     task,
@@ -489,7 +489,7 @@ impl UnknownVariants {
 /// Returns a warning that `games` games of the unknown variant `name` were skipped. If `name` is `None`, the games
 /// belong to several variants that are not named.
 pub(crate) fn unknown_variant(name: Option<&str>, games: u64) -> String {
-    let games = counted(games, "game");
+    let games = plural(games, "game");
     match name {
         Some(name) => format!(
             "{games} of the unknown variant \"{}\" left out; if these games are standard chess, remove the tag Variant",

@@ -472,10 +472,10 @@ impl Convert {
         }
         take(&mut batch)?;
         skipped_rows.add(rows.skipped_rows().clone());
-        let uncertain = pool.install(|| uncertain.seal())?;
+        let uncertain = pool.install(|| uncertain.sort())?;
         add_uncertain(&uncertain, is_exact, &tally)?;
         Ok(DatabaseCounts {
-            counts: pool.install(|| tally.seal())?,
+            counts: pool.install(|| tally.sort())?,
             starts,
             skipped_rows,
         })

@@ -22,7 +22,7 @@ use super::{
 };
 use crate::{
     chess::position::VariantChoice,
-    error::{Advice, Diagnosis, Error, Result, counted},
+    error::{Advice, Diagnosis, Error, Result, plural},
     formats::counts::{Grouping, OrderedCounts},
     games::pgn::{Batch, Cutter, Input, SkippedParts, Stream, StreamOptions},
     make_book::replay::BATCH_SIZE,
@@ -225,7 +225,7 @@ impl<'a> Inputs<'a> {
         let [first, second] = inputs.map(|number| run.inputs[number].path().display());
         let more = match common.len() - 1 {
             0 => String::new(),
-            more => format!(", and of {}", counted(more as u64, "other name")),
+            more => format!(", and of {}", plural(more as u64, "other name")),
         };
         let name = shortened(&printable(&name), MAX_NAME_BYTES);
         Some(format!(

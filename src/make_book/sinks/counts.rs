@@ -144,7 +144,7 @@ impl Sink for CountsSink<'_> {
             about,
         };
         let (written, finished) = if let Some((tally, classed)) = self.classes.take() {
-            let own = tally.seal()?;
+            let own = tally.sort()?;
             classed.check_bytes()?;
             let at_once = Budget::parts_at_once(self.options, self.reading);
             let has_identities = self.options.distinguishes_variants();
@@ -165,7 +165,7 @@ impl Sink for CountsSink<'_> {
         };
         let least = self.options.prune_counts;
         if written.rows == 0 && least > 0 && !self.options.allow_empty {
-            let positions = error::counted(written.positions, "position");
+            let positions = error::plural(written.positions, "position");
             let reason = Diagnosis::new(format!(
                 "none of {positions} contains at least {least} counted moves"
             ))

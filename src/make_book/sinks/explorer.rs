@@ -102,7 +102,7 @@ impl Sink for ExplorerSink<'_> {
             file.options.clone_from(&options);
         }
         let source = StoreSource {
-            records: &self.played.seal()?,
+            records: &self.played.sort()?,
             games: &task::unlocked(self.games),
             files: &files,
             variant: self.options.variant,

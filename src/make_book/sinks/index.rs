@@ -145,7 +145,7 @@ impl Sink for IndexSink<'_> {
     fn write(self: Box<Self>, counted: &mut CollectedData<'_>) -> Result<Finished> {
         let meter = self.options.progress.enter(Phase::Index);
         let files = indexed_files(self.options, &counted.games.first_games)?;
-        let postings = self.postings.seal()?;
+        let postings = self.postings.sort()?;
         let games = task::unlocked(self.games);
         let source = IndexSource {
             postings: &postings,

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use crate::{
     chess::position::{Keyed, Variant, stored},
-    error::{Advice, Diagnosis, Error, Result, counted},
+    error::{Advice, Diagnosis, Error, Result, plural},
     formats::suite::{self, GameLine, GameLines, SuiteFormat, is_chess960_start},
     make_book::{
         collected::{CollectedData, Needs},
@@ -67,7 +67,7 @@ fn refuse_long(options: &MakeBook, output: &SuiteOutput) -> Result<()> {
     if plies <= max_ply {
         return Ok(());
     }
-    let plies = counted(plies as u64, "half-move");
+    let plies = plural(plies as u64, "half-move");
     let problem = Diagnosis::new(format!(
         "the suite needs lines of {plies}, but only {max_ply} of each game are counted"
     ))

@@ -5,7 +5,7 @@
 //!
 //! | data | store |
 //! |---|---|
-//! | 128-bit records in any order, where equal records are folded into one | [`Shards`], later sealed into [`Sealed`] |
+//! | 128-bit records in any order, where equal records are folded into one | [`Shards`], later sorted into [`Sorted`] |
 //! | 128-bit records from sources that are already sorted | [`merge_ordered`] |
 //! | fingerprints that are looked up while others are added | [`SpillingSet`] |
 //! | byte strings of any length: all, the smallest ones, or the smallest or best of each key | [`TextSorter`] |
@@ -16,9 +16,9 @@
 //! Records are distributed over [`SHARDS`] shards. The shards are ordered: every record of a shard is smaller than
 //! every record of the next shard. A shard collects records, in packed form if possible. When it reaches its quota,
 //! it is *compacted*: its records are sorted, and equal records are folded. If the folded records still fill more
-//! than half of the quota, they are written to a temporary file as a *run*. Sealing merges the runs of each shard
+//! than half of the quota, they are written to a temporary file as a *run*. Sorting merges the runs of each shard
 //! with its records in memory. The result stays in memory if it fits into the budget, and is otherwise written to a
-//! file. The concatenation of the sealed shards contains all records in order.
+//! file. The concatenation of the sorted shards contains all records in order.
 //!
 //! The few thousand records of a shard are sorted within the processor's cache before equal neighbors are folded.
 //! This is faster than a hash map per shard, which would wait for memory at each insertion. The result is also
@@ -33,7 +33,7 @@ use std::{fmt::Debug, path::PathBuf};
 
 pub(crate) use self::{
     run::{ByteReader, ByteRun, Merge, Refill},
-    shards::{Dropped, Sealed, Shards, merge_ordered},
+    shards::{Dropped, Shards, Sorted, merge_ordered},
     spilling_set::SpillingSet,
     texts::TextSorter,
 };

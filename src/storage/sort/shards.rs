@@ -1,6 +1,6 @@
-//! Collects records in shards, and then seals each shard by sorting and folding its records into one sequence.
+//! Collects records in shards, and then sorts each shard by sorting and folding its records into one sequence.
 //!
-//! [`Sealed`] contains the sorted and folded records of a store, in one sequence for each shard. A sequence in memory
+//! [`Sorted`] contains the sorted and folded records of a store, in one sequence for each shard. A sequence in memory
 //! is stored in blocks of equal size ([`Blocks`]). Growing it allocates a new block and never copies records. The
 //! allocator can reuse a freed block for the next sequence. This matters because touching fresh memory pages takes as
 //! long as sorting the records in them.
@@ -362,7 +362,7 @@ impl<R: Record> Shards<R> {
     /// # Errors
     ///
     /// Returns an error if a temporary file cannot be written or read.
-    pub(crate) fn seal(self) -> Result<Sealed<R>> {
+    pub(crate) fn sort(self) -> Result<Sorted<R>> {
         let Shards {
             shards,
             files,
@@ -375,23 +375,23 @@ impl<R: Record> Shards<R> {
         let mut shards: Vec<_> = shards.into_iter().map(task::unlocked).enumerate().collect();
         let held: usize = shards.iter().map(|(_, shard)| shard.len()).sum();
         let budget = RecordBudget(AtomicUsize::new((SHARDS * quota).saturating_sub(held)));
-        let sealed = shards.par_chunks_mut(SHARDS_PER_FILE).map(|shards| {
-            task::fault("seal");
-            let mut writer = SealedWriter::new(&memory);
+        let sorted = shards.par_chunks_mut(SHARDS_PER_FILE).map(|shards| {
+            task::fault("sort");
+            let mut writer = SortedWriter::new(&memory);
             buffers.lend(|buffers| {
-                let mut seal = |(number, shard): &mut (usize, Shard<R>)| {
+                let mut sort = |(number, shard): &mut (usize, Shard<R>)| {
                     let scratch = &mut buffers.scratch;
-                    seal_shard(*number, mem::take(shard), scratch, &budget, &mut writer)
+                    sort_shard(*number, mem::take(shard), scratch, &budget, &mut writer)
                 };
-                shards.iter_mut().map(&mut seal).collect::<Result<_>>()
+                shards.iter_mut().map(&mut sort).collect::<Result<_>>()
             })
         });
-        let sealed: Vec<Vec<SealedShard<R>>> = sealed.collect::<Result<_>>()?;
-        Ok(Sealed::new(sealed))
+        let sorted: Vec<Vec<SortedShard<R>>> = sorted.collect::<Result<_>>()?;
+        Ok(Sorted::new(sorted))
     }
 }
 
-/// The number of further records that a store may keep in memory while its shards are sealed. All threads that seal
+/// The number of further records that a store may keep in memory while its shards are sorted. All threads that sort
 /// shards share it.
 struct RecordBudget(AtomicUsize);
 
@@ -414,18 +414,18 @@ impl RecordBudget {
 /// Merges the records that a shard has in memory with its runs in temporary files, and folds equal records. The result
 /// stays in memory if `budget`, the remaining memory budget, permits it. Otherwise, `writer` writes it to a file.
 /// `number` is the index of the shard. `scratch` contains buffers for sorting.
-fn seal_shard<R: Record>(
+fn sort_shard<R: Record>(
     number: usize,
     mut shard: Shard<R>,
     scratch: &mut Scratch,
     budget: &RecordBudget,
-    writer: &mut SealedWriter<R>,
-) -> Result<SealedShard<R>> {
+    writer: &mut SortedWriter<R>,
+) -> Result<SortedShard<R>> {
     let held = shard.len();
     let sorted = shard.take_sorted(number, scratch);
     let mut runs = shard.runs;
     if runs.is_empty() {
-        return Ok(SealedShard::Memory(Blocks::of_bits(sorted)));
+        return Ok(SortedShard::Memory(Blocks::of_bits(sorted)));
     }
     while runs.len() >= FAN_IN {
         let round = RunFile::new(&writer.file.temp_dir);
@@ -449,17 +449,17 @@ fn seal_shard<R: Record>(
     let spilled = runs.iter().map(|run| run.refill(MAX_BATCH_ITEMS));
     let merge = Merge::of_sources(spilled.chain([in_memory]));
     fold_into(merge, |record| writer.push(record))?;
-    let sealed = writer.end_shard()?;
-    if let SealedShard::Memory(records) = &sealed {
+    let sorted = writer.end_shard()?;
+    if let SortedShard::Memory(records) = &sorted {
         budget.give_back(writer.quota - records.len());
     }
     budget.give_back(held);
-    Ok(sealed)
+    Ok(sorted)
 }
 
 /// A writer of the sorted records of consecutive shards. A shard stays in memory if it has at most `quota` records.
 /// Otherwise, all of its records are written to a temporary file.
-struct SealedWriter<R> {
+struct SortedWriter<R> {
     /// The maximum number of records of the current shard that are kept in memory.
     quota: usize,
     file: Arc<RunFile>,
@@ -470,9 +470,9 @@ struct SealedWriter<R> {
     run: Option<ByteRun>,
 }
 
-impl<R: Record> SealedWriter<R> {
-    fn new(memory: &Memory) -> SealedWriter<R> {
-        SealedWriter {
+impl<R: Record> SortedWriter<R> {
+    fn new(memory: &Memory) -> SortedWriter<R> {
+        SortedWriter {
             quota: quota(memory),
             file: RunFile::new(&memory.temp_dir),
             records: Blocks::default(),
@@ -497,11 +497,11 @@ impl<R: Record> SealedWriter<R> {
     }
 
     /// Completes the current shard, and returns its records. The next record that is pushed begins a new shard.
-    fn end_shard(&mut self) -> Result<SealedShard<R>> {
+    fn end_shard(&mut self) -> Result<SortedShard<R>> {
         self.held = 0;
         Ok(match self.run.take() {
-            Some(run) => SealedShard::File(run.finish()?),
-            None => SealedShard::Memory(mem::take(&mut self.records)),
+            Some(run) => SortedShard::File(run.finish()?),
+            None => SortedShard::Memory(mem::take(&mut self.records)),
         })
     }
 }
@@ -526,7 +526,7 @@ pub(crate) fn merge_ordered<'a, R: Record>(
     open: impl Fn(Range<usize>) -> Vec<Refill<'a, R>> + Sync,
     keeps: impl Fn(&[R]) -> bool + Sync,
     watch: impl Fn(u64) -> Result<()> + Sync,
-) -> Result<(Sealed<R>, Dropped)> {
+) -> Result<(Sorted<R>, Dropped)> {
     let spilled = AtomicU64::new(0);
     let each = SHARDS / ranges;
     let merged = (0..ranges).into_par_iter().map(|range| {
@@ -539,8 +539,8 @@ pub(crate) fn merge_ordered<'a, R: Record>(
             fold: R::Fold::default(),
             group: Vec::new(),
             dropped: Dropped::default(),
-            writer: SealedWriter::new(memory),
-            sealed: Vec::with_capacity(each),
+            writer: SortedWriter::new(memory),
+            sorted: Vec::with_capacity(each),
         };
         loop {
             let window = merge.window()?;
@@ -553,13 +553,13 @@ pub(crate) fn merge_ordered<'a, R: Record>(
         spilled.fetch_add(groups.writer.file.size(), Ordering::Relaxed);
         groups.finish()
     });
-    let merged: Vec<(Vec<SealedShard<R>>, Dropped)> = merged.collect::<Result<_>>()?;
-    let (sealed, dropped): (Vec<_>, Vec<Dropped>) = merged.into_iter().unzip();
+    let merged: Vec<(Vec<SortedShard<R>>, Dropped)> = merged.collect::<Result<_>>()?;
+    let (sorted, dropped): (Vec<_>, Vec<Dropped>) = merged.into_iter().unzip();
     let dropped = Dropped {
         groups: dropped.iter().map(|dropped| dropped.groups).sum(),
         records: dropped.iter().map(|dropped| dropped.records).sum(),
     };
-    Ok((Sealed::new(sealed), dropped))
+    Ok((Sorted::new(sorted), dropped))
 }
 
 /// The numbers of groups and records that a merge dropped. A group consists of all records with the same rank, such as
@@ -581,8 +581,8 @@ struct Groups<'a, R: Record, K> {
     fold: R::Fold,
     group: Vec<R>,
     dropped: Dropped,
-    writer: SealedWriter<R>,
-    sealed: Vec<SealedShard<R>>,
+    writer: SortedWriter<R>,
+    sorted: Vec<SortedShard<R>>,
 }
 
 impl<R: Record, K: Fn(&[R]) -> bool> Groups<'_, R, K> {
@@ -639,17 +639,17 @@ impl<R: Record, K: Fn(&[R]) -> bool> Groups<'_, R, K> {
     }
 
     fn end_shard(&mut self) -> Result<()> {
-        self.sealed.push(self.writer.end_shard()?);
+        self.sorted.push(self.writer.end_shard()?);
         self.shards.start += 1;
         Ok(())
     }
 
-    fn finish(mut self) -> Result<(Vec<SealedShard<R>>, Dropped)> {
+    fn finish(mut self) -> Result<(Vec<SortedShard<R>>, Dropped)> {
         self.end_group()?;
         while !self.shards.is_empty() {
             self.end_shard()?;
         }
-        Ok((self.sealed, self.dropped))
+        Ok((self.sorted, self.dropped))
     }
 }
 
@@ -741,22 +741,22 @@ impl<R: Record> Blocks<R> {
 /// The records of a store after sorting and folding, which combines equal records into one. The store is divided into
 /// shards. The shards are in ascending order, and so are the records of each shard.
 #[derive(Debug)]
-pub(crate) struct Sealed<R> {
-    shards: Vec<SealedShard<R>>,
+pub(crate) struct Sorted<R> {
+    shards: Vec<SortedShard<R>>,
 }
 
 /// The sorted records of one shard, in memory or in a temporary file.
 #[derive(Debug)]
-pub(super) enum SealedShard<R> {
+pub(super) enum SortedShard<R> {
     Memory(Blocks<R>),
     /// A run in a temporary file, which neighboring shards share.
     File(ByteRun),
 }
 
-impl<R: Record> Sealed<R> {
-    /// Creates the sealed store from groups of consecutive shards. The groups must be in ascending order.
-    pub(super) fn new(groups: Vec<Vec<SealedShard<R>>>) -> Sealed<R> {
-        Sealed {
+impl<R: Record> Sorted<R> {
+    /// Creates the sorted store from groups of consecutive shards. The groups must be in ascending order.
+    pub(super) fn new(groups: Vec<Vec<SortedShard<R>>>) -> Sorted<R> {
+        Sorted {
             shards: groups.into_iter().flatten().collect(),
         }
     }
@@ -779,11 +779,11 @@ impl<R: Record> Sealed<R> {
     /// Returns an error if a temporary file cannot be read or was changed.
     pub(crate) fn for_each_slice(&self, shard: usize, mut f: impl FnMut(&[R])) -> Result<()> {
         match &self.shards[shard] {
-            SealedShard::Memory(records) => {
+            SortedShard::Memory(records) => {
                 records.slices().for_each(f);
                 Ok(())
             }
-            SealedShard::File(run) => {
+            SortedShard::File(run) => {
                 let mut refill = run.refill(MAX_BATCH_ITEMS);
                 let mut records = Vec::new();
                 loop {
@@ -801,24 +801,24 @@ impl<R: Record> Sealed<R> {
     /// Returns an iterator over the records of the shard with index `shard`, in ascending order.
     pub(crate) fn records(&self, shard: usize) -> SortedRecords<'_, R> {
         match &self.shards[shard] {
-            SealedShard::Memory(records) => Box::new(records.iter().map(Ok)),
-            SealedShard::File(run) => Box::new(run.records()),
+            SortedShard::Memory(records) => Box::new(records.iter().map(Ok)),
+            SortedShard::File(run) => Box::new(run.records()),
         }
     }
 
     /// Returns the number of records in the shard with index `shard`.
     pub(crate) fn shard_len(&self, shard: usize) -> u64 {
         match &self.shards[shard] {
-            SealedShard::Memory(records) => records.len() as u64,
-            SealedShard::File(run) => run.records_len(),
+            SortedShard::Memory(records) => records.len() as u64,
+            SortedShard::File(run) => run.records_len(),
         }
     }
 
     /// Returns the records of the shard with index `shard`, or `None` if they are in a temporary file.
     fn in_blocks(&self, shard: usize) -> Option<&Blocks<R>> {
         match &self.shards[shard] {
-            SealedShard::Memory(records) => Some(records),
-            SealedShard::File(_) => None,
+            SortedShard::Memory(records) => Some(records),
+            SortedShard::File(_) => None,
         }
     }
 
@@ -848,8 +848,8 @@ impl<R: Record> Sealed<R> {
         buffer: &'a mut Vec<R>,
     ) -> Result<&'a [R]> {
         match &self.shards[shard] {
-            SealedShard::Memory(records) => Ok(records.range(range, buffer)),
-            SealedShard::File(run) => {
+            SortedShard::Memory(records) => Ok(records.range(range, buffer)),
+            SortedShard::File(run) => {
                 run.read(range, buffer)?;
                 Ok(buffer)
             }
@@ -917,7 +917,7 @@ mod tests {
         }
     }
 
-    fn sealed_records(records: &[Sum], bytes: usize) -> (Vec<Sum>, bool) {
+    fn sorted_records(records: &[Sum], bytes: usize) -> (Vec<Sum>, bool) {
         let shards = Shards::new(Memory {
             bytes,
             ..Memory::default()
@@ -925,12 +925,12 @@ mod tests {
         for batch in records.chunks(1000) {
             shards.append(batch).unwrap();
         }
-        let sealed = shards.seal().unwrap();
+        let sorted = shards.sort().unwrap();
         let mut found = Vec::new();
         for shard in 0..SHARDS {
-            sealed.for_each(shard, |record| found.push(record)).unwrap();
+            sorted.for_each(shard, |record| found.push(record)).unwrap();
         }
-        (found, sealed.is_spilled())
+        (found, sorted.is_spilled())
     }
 
     #[test]
@@ -953,9 +953,9 @@ mod tests {
                 Sum(kind << 64 | (next() % 3) << 120 | 1)
             })
             .collect();
-        let (roomy, spilled) = sealed_records(&records, 1 << 30);
+        let (roomy, spilled) = sorted_records(&records, 1 << 30);
         assert!(!spilled);
-        let (tight, spilled) = sealed_records(&records, 0);
+        let (tight, spilled) = sorted_records(&records, 0);
         assert!(spilled);
         assert!(roomy.is_sorted());
         assert_eq!(roomy, tight);
@@ -981,22 +981,22 @@ mod tests {
         let runs = (20_000 / MIN_QUOTA + 5000 / MIN_QUOTA) as u64;
         let run = MIN_QUOTA * size_of::<Sum>() + size_of::<u32>();
         assert_eq!(shards.spilled_bytes(), runs * run as u64);
-        let sealed = shards.seal().unwrap();
-        let len = |shard| sealed.shard_len(shard);
+        let sorted = shards.sort().unwrap();
+        let len = |shard| sorted.shard_len(shard);
         assert_eq!((len(0), len(1), len(254), len(255)), (18_000, 0, 0, 3000));
         let mut found = Vec::new();
         for shard in 0..SHARDS {
-            assert_eq!(sealed.is_in_memory(shard), shard > 0);
-            sealed.for_each(shard, |record| found.push(record)).unwrap();
+            assert_eq!(sorted.is_in_memory(shard), shard > 0);
+            sorted.for_each(shard, |record| found.push(record)).unwrap();
         }
         let expected = expected.iter().map(|(kind, sum)| Sum(kind << 16 | sum));
         assert!(found.into_iter().eq(expected));
-        assert!(sealed.is_spilled());
+        assert!(sorted.is_spilled());
         let in_memory = len(255) * size_of::<Sum>() as u64;
-        assert_eq!(sealed.bytes_in_memory(), in_memory);
+        assert_eq!(sorted.bytes_in_memory(), in_memory);
         let mut buffer = Vec::new();
         for (shard, first) in [(0, 0), (255, 255_u128 << 120)] {
-            let range = sealed.range(shard, 1000..1002, &mut buffer).unwrap();
+            let range = sorted.range(shard, 1000..1002, &mut buffer).unwrap();
             let kinds = range.iter().map(|record| record.0 >> 64);
             assert!(kinds.eq([1000_u128, 1001].map(|kind| first >> 64 | kind)));
         }
@@ -1154,8 +1154,8 @@ mod tests {
             SECOND_SHARD.wait();
             assert_eq!(first.len(), 0);
         });
-        let sealed = shards.seal().unwrap();
-        assert!((0..3).all(|shard| sealed.in_memory(shard, 0) == Some(&records[shard])));
+        let sorted = shards.sort().unwrap();
+        assert!((0..3).all(|shard| sorted.in_memory(shard, 0) == Some(&records[shard])));
     }
 
     #[test]
@@ -1181,10 +1181,10 @@ mod tests {
         let run = (KINDS as usize * size_of::<u128>() + size_of::<u32>()) as u64;
         assert_eq!(shards.spilled_bytes(), (SHARDS * RUNS) as u64 * run);
         // The memory for all records suffices only if duplicates count no more after they were removed.
-        let sealed = shards.seal().unwrap();
-        assert!(!sealed.is_spilled());
+        let sorted = shards.sort().unwrap();
+        assert!(!sorted.is_spilled());
         let bytes = SHARDS * KINDS as usize * size_of::<u128>();
-        assert_eq!(sealed.bytes_in_memory(), bytes as u64);
+        assert_eq!(sorted.bytes_in_memory(), bytes as u64);
     }
 
     #[test]

@@ -17,7 +17,7 @@ use super::{
     refuse_large_window,
 };
 use crate::{
-    error::{At, Error, Result, counted},
+    error::{At, Error, Result, plural},
     kind::FileKind,
 };
 
@@ -275,7 +275,7 @@ fn begins_part(kind: FileKind, start: &[u8]) -> bool {
 fn trailing(bytes: u64) -> String {
     format!(
         "polybook did not read {} after the end of the compressed data",
-        counted(bytes, "byte")
+        plural(bytes, "byte")
     )
 }
 
