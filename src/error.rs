@@ -166,9 +166,10 @@ impl Diagnosis {
     pub fn worded(&self, spell: Spelling) -> String {
         let advice = self.advice.iter().filter_map(|advice| advice.worded(spell));
         let advice = advice.collect::<Vec<_>>().join(", or ");
-        match advice.is_empty() {
-            true => self.text.clone(),
-            false => format!("{}: {advice}", self.text),
+        if advice.is_empty() {
+            self.text.clone()
+        } else {
+            format!("{}: {advice}", self.text)
         }
     }
 }

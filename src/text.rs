@@ -124,9 +124,10 @@ mod csv_writer {
         }
         let mut safe = String::from(if is_formula { "'" } else { "" });
         for c in text.chars() {
-            match is_unsafe(c) {
-                true => safe.push_str(&escape(c)),
-                false => safe.push(c),
+            if is_unsafe(c) {
+                safe.push_str(&escape(c))
+            } else {
+                safe.push(c)
             }
         }
         safe.into()

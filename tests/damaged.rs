@@ -87,11 +87,12 @@ fn files_of_an_index_are_regular_and_of_a_plausible_size() {
         let _ = fs::remove_dir_all(&index);
         fs::create_dir(&index).unwrap();
         for name in &names {
-            match name == spoilt {
-                true => spoil(&index.join(name)),
-                false => fs::copy(dir.path().join("good").join(name), index.join(name))
+            if name == spoilt {
+                spoil(&index.join(name))
+            } else {
+                fs::copy(dir.path().join("good").join(name), index.join(name))
                     .map(drop)
-                    .unwrap(),
+                    .unwrap()
             }
         }
         let opened = polybook::index::Index::open(&index);

@@ -264,9 +264,12 @@ impl Question {
             name => name.to_lowercase(),
         });
         let is_player = |name: &str, color| {
-            let is_named = wanted.clone().any(|wanted| match self.exact {
-                true => name == wanted,
-                false => name.contains(&wanted),
+            let is_named = wanted.clone().any(|wanted| {
+                if self.exact {
+                    name == wanted
+                } else {
+                    name.contains(&wanted)
+                }
             });
             (is_named || self.players.is_empty()) && self.color.is_none_or(|asked| asked == color)
         };

@@ -235,9 +235,10 @@ fn python_chess_agrees_on_the_corpus_of_masters() {
     let Some(corpus) = corpus() else {
         return;
     };
-    let options = match takes_hours() {
-        true => "--positions 2000 --filters 20",
-        false => return leave_out("POLYBOOK_SLOW is not set"),
+    let options = if takes_hours() {
+        "--positions 2000 --filters 20"
+    } else {
+        return leave_out("POLYBOOK_SLOW is not set");
     };
     let dir = temp();
     let masters = [corpus.join("masters.pgn")];

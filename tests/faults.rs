@@ -603,9 +603,10 @@ fn a_store_that_another_run_adds_to_meanwhile() {
         assert!(has("c4") && (has_won || is_done), "{case}");
         assert_eq!((has("a3"), has("e4")), (has_won, is_done), "{case}");
         assert!(!scene.dir().join("without_journal").exists(), "{case}");
-        match has_won && is_done {
-            true => both += 1,
-            false => one += 1,
+        if has_won && is_done {
+            both += 1
+        } else {
+            one += 1
         }
     }
     assert!(both > 0 && one > 0, "{both} {one}");

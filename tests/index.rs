@@ -274,9 +274,10 @@ fn places_are_exact_and_texts_byte_for_byte() {
                 let found = index.text(id as u32).unwrap();
                 assert_eq!(String::from_utf8_lossy(&found), game, "{file} game {id}");
                 let offset = index.header(id as u32).unwrap().offset();
-                match game.starts_with('[') {
-                    true => assert!(text[offset.unwrap() as usize..].starts_with(&game[1..])),
-                    false => assert_eq!(offset, None),
+                if game.starts_with('[') {
+                    assert!(text[offset.unwrap() as usize..].starts_with(&game[1..]))
+                } else {
+                    assert_eq!(offset, None)
                 }
             }
             assert!(index.text(6).is_err());

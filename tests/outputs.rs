@@ -84,16 +84,17 @@ fn an_output_that_cannot_be_begun_leaves_all_old_ones() {
 }
 
 /// The options of `make-book` that name an output.
-const OUTPUTS: &[&str] = match cfg!(feature = "parquet") {
-    true => &[
+const OUTPUTS: &[&str] = if cfg!(feature = "parquet") {
+    &[
         "--bin",
         "--obs",
         "--leveldb",
         "--explorer",
         "--suite",
         "--counts",
-    ],
-    false => &["--bin", "--obs", "--leveldb", "--explorer", "--suite"],
+    ]
+} else {
+    &["--bin", "--obs", "--leveldb", "--explorer", "--suite"]
 };
 
 /// Returns a file name that an option for an output accepts: that of a suite must end in .epd or .pgn.
@@ -355,9 +356,10 @@ fn outputs_of_the_longest_names() {
             let left = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap());
             let names: Vec<_> = left.map(|entry| entry.file_name()).collect();
             assert_eq!(names, [name.as_str()]);
-            match dir.join(&name).is_dir() {
-                true => fs::remove_dir_all(dir.join(&name)).unwrap(),
-                false => fs::remove_file(dir.join(&name)).unwrap(),
+            if dir.join(&name).is_dir() {
+                fs::remove_dir_all(dir.join(&name)).unwrap()
+            } else {
+                fs::remove_file(dir.join(&name)).unwrap()
             }
         }
     }
@@ -725,12 +727,13 @@ fn a_text_is_replaced_only_by_force() {
         &*format!("{suite} x.epd"),
         "man --dir . -q",
     ] {
-        let name = match command.starts_with("man") {
-            true => "polybook-show.1",
-            false => command
+        let name = if command.starts_with("man") {
+            "polybook-show.1"
+        } else {
+            command
                 .split([' '])
                 .find(|word| word.starts_with("x."))
-                .unwrap(),
+                .unwrap()
         };
         let refused = |case: &str| {
             let before = fs::read(at(name)).unwrap();

@@ -65,9 +65,10 @@ fn assert_same(ours: &[(String, Vec<u8>)], theirs: &[(String, Vec<u8>)]) {
 
 /// Returns a Python that has a query engine, unless the environment disables it.
 fn python_with(engine: &str, modules: &[&str]) -> Option<PathBuf> {
-    match is_without(engine) {
-        true => None,
-        false => python(modules),
+    if is_without(engine) {
+        None
+    } else {
+        python(modules)
     }
 }
 

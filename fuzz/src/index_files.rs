@@ -92,9 +92,10 @@ fn counted(is_large: bool) -> &'static Sound {
     static COUNTED: [OnceLock<Sound>; 2] = [const { OnceLock::new() }; 2];
     COUNTED[usize::from(is_large)].get_or_init(|| {
         let room = Room::new();
-        let games = match is_large {
-            true => many_games(),
-            false => GAMES.to_owned(),
+        let games = if is_large {
+            many_games()
+        } else {
+            GAMES.to_owned()
         };
         let pgn = room.file("games.pgn", games.as_bytes());
         let (counts, dir) = (room.path("counts"), room.path("index"));

@@ -204,12 +204,11 @@ impl Explorer {
 
     /// Finds the duplicate games if `filters` count each game once. Setting `stop` cancels the search.
     fn find_duplicates(&self, filters: &Selection, stop: &AtomicBool) -> polybook::Result<()> {
-        match filters.counts_once() {
-            true => {
-                let should_continue = || !stop.load(Ordering::Relaxed);
-                self.explorer.find_duplicates_while(&should_continue)
-            }
-            false => Ok(()),
+        if filters.counts_once() {
+            let should_continue = || !stop.load(Ordering::Relaxed);
+            self.explorer.find_duplicates_while(&should_continue)
+        } else {
+            Ok(())
         }
     }
 

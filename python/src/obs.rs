@@ -38,9 +38,12 @@ impl Obs {
     #[pyo3(signature = (position=None))]
     fn moves<'py>(&self, py: Python<'py>, position: Given<'_, '_>) -> PyResult<Bound<'py, PyList>> {
         let pos = from_argument(position, self.obs.info().variant.parse().ok())?;
-        let rows = detached(py, || match self.process == process::id() {
-            true => self.obs.moves(&pos),
-            false => obs::Obs::open(&self.path)?.moves(&pos),
+        let rows = detached(py, || {
+            if self.process == process::id() {
+                self.obs.moves(&pos)
+            } else {
+                obs::Obs::open(&self.path)?.moves(&pos)
+            }
         })?;
         let to_dict = |row: obs::ObsRow| {
             let dict = PyDict::new(py);

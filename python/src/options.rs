@@ -71,16 +71,18 @@ fn condition_texts(
     let text = |value: &Bound<'_, PyAny>| -> PyResult<String> {
         if let Ok(is_on) = value.cast::<PyBool>() {
             // A switch is a number in Python.
-            return match takes_switch {
-                true => Ok(is_on.is_true().to_string()),
-                false => Err(unexpected(name, expected, value)),
+            return if takes_switch {
+                Ok(is_on.is_true().to_string())
+            } else {
+                Err(unexpected(name, expected, value))
             };
         }
         let fits = takes_text && value.is_instance_of::<PyString>()
             || takes_number && value.is_instance_of::<PyInt>();
-        match fits {
-            true => Ok(value.str()?.to_string()),
-            false => Err(unexpected(name, expected, value)),
+        if fits {
+            Ok(value.str()?.to_string())
+        } else {
+            Err(unexpected(name, expected, value))
         }
     };
     if let Ok(text) = text(value) {
@@ -160,9 +162,10 @@ impl<'py> Options<'py> {
         name: &str,
     ) -> PyResult<Option<T>> {
         let texts = self.texts(name)?;
-        match texts.is_empty() {
-            true => Ok(None),
-            false => parsed(&texts.join(","), name).map(Some),
+        if texts.is_empty() {
+            Ok(None)
+        } else {
+            parsed(&texts.join(","), name).map(Some)
         }
     }
 

@@ -255,11 +255,12 @@ impl Positions {
     /// Raises `RuntimeError` in a forked child. The thread that reads the file does not exist there, and the lock of
     /// `plies` may be held by a thread of the parent.
     fn check_process(&self) -> PyResult<()> {
-        match self.process == process::id() {
-            true => Ok(()),
-            false => Err(PyRuntimeError::new_err(
+        if self.process == process::id() {
+            Ok(())
+        } else {
+            Err(PyRuntimeError::new_err(
                 "this iterator was made before a fork: call positions() again in the child process",
-            )),
+            ))
         }
     }
 }

@@ -124,9 +124,10 @@ struct NoOutput;
 /// default, a command ends without a message in this case. A command that also writes files calls this function, so
 /// that the user learns that the files were not written.
 pub fn explain_closed_output(err: anyhow::Error) -> anyhow::Error {
-    match is_broken_pipe(&err) {
-        true => err.context(NoOutput),
-        false => err,
+    if is_broken_pipe(&err) {
+        err.context(NoOutput)
+    } else {
+        err
     }
 }
 
@@ -344,9 +345,10 @@ fn usage_line(err: &clap::Error, args: &[OsString]) -> String {
         && let Some(file) = wrong(ContextKind::InvalidSubcommand)
         && (file.contains('.') || Path::new(file).is_file())
     {
-        match Path::new(file).is_file() {
-            true => return file_as_command(file),
-            false => format!("{file} is neither a command nor a file"),
+        if Path::new(file).is_file() {
+            return file_as_command(file);
+        } else {
+            format!("{file} is neither a command nor a file")
         }
     } else if let Some(option @ ("--index" | "--leveldb")) = option {
         format!("unexpected argument '{option}': name the source without an option")
@@ -392,16 +394,18 @@ fn needed_by(err: &clap::Error, command: Option<&Command>) -> &'static str {
 /// Returns the error message for a command line that names a file, `file`, where the name of a command is expected. The
 /// message suggests commands that accept this file.
 fn file_as_command(file: &str) -> String {
-    let name = match file.contains(' ') {
-        true => format!("\"{file}\""),
-        false => file.to_owned(),
+    let name = if file.contains(' ') {
+        format!("\"{file}\"")
+    } else {
+        file.to_owned()
     };
-    match file.ends_with(".bin") {
-        true => format!("{name} is a file: to show the moves of a book, run polybook show {name}"),
-        false => format!(
+    if file.ends_with(".bin") {
+        format!("{name} is a file: to show the moves of a book, run polybook show {name}")
+    } else {
+        format!(
             "{name} is a file: to show its games, run polybook serve {name} --open; to make a book, run polybook \
              make-book {name}"
-        ),
+        )
     }
 }
 

@@ -191,17 +191,18 @@ impl<S> SelectionArgs<S> {
         if given.is_empty() {
             return Ok(None);
         }
-        let (names, others, whose) = match given.player.is_empty() {
-            true => (
+        let (names, others, whose) = if given.player.is_empty() {
+            (
                 &given.opponent,
                 color.fold_wb(&given.black, &given.white),
                 "opponent",
-            ),
-            false => (
+            )
+        } else {
+            (
                 &given.player,
                 color.fold_wb(&given.white, &given.black),
                 "player",
-            ),
+            )
         };
         if !names.is_empty() && !others.is_empty() {
             let side = if given.player.is_empty() {

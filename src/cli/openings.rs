@@ -94,9 +94,10 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     let mut filters = args.filters.for_index()?;
     let of_player = !filters.player.is_empty();
     let by_result = args.filters.select_by_result();
-    let order = args.sort.unwrap_or(match of_player && !by_result {
-        true => OpeningOrder::Points,
-        false => OpeningOrder::Games,
+    let order = args.sort.unwrap_or(if of_player && !by_result {
+        OpeningOrder::Points
+    } else {
+        OpeningOrder::Games
     });
     let (option, needs_player) = match order {
         OpeningOrder::Points => (Some("--sort points"), true),
@@ -152,15 +153,14 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     let chance = chance_line(&rows, args.min_games).filter(|_| of_player && !by_result);
     let all = rows.len();
     rows.truncate(args.limit.unwrap_or(usize::MAX));
-    match args.json {
-        true => {
-            let mut document = document(&table, &rows, of_player)?;
-            add_other_starts(&mut document, other_starts);
-            add_max_ply(&mut document, &explorer, &filters);
-            add_matched(&mut document, &matched);
-            print_json(&document)?;
-        }
-        false => print(&(text(&table, &rows, of_player) + &chance.unwrap_or_default()))?,
+    if args.json {
+        let mut document = document(&table, &rows, of_player)?;
+        add_other_starts(&mut document, other_starts);
+        add_max_ply(&mut document, &explorer, &filters);
+        add_matched(&mut document, &matched);
+        print_json(&document)?;
+    } else {
+        print(&(text(&table, &rows, of_player) + &chance.unwrap_or_default()))?
     }
     if rows.len() < all {
         let more = all - rows.len();
@@ -188,9 +188,10 @@ fn corrected(
     let mut corrected = Vec::new();
     for name in names {
         let is_unknown = unknown.iter().any(|unknown| unknown.name == *name);
-        let mut found = match is_unknown {
-            true => explorer.suggest(SuggestField::Player, name, MOST_CORRECTED, None)?,
-            false => Vec::new(),
+        let mut found = if is_unknown {
+            explorer.suggest(SuggestField::Player, name, MOST_CORRECTED, None)?
+        } else {
+            Vec::new()
         };
         let fewest = found.first().map_or(0, |first| first.distance);
         found.retain(|similar| similar.distance == fewest);
@@ -331,9 +332,10 @@ fn signed(points: f64) -> String {
 fn text(table: &OpeningTable, rows: &[(&OpeningRow, bool)], of_player: bool) -> String {
     let all_games = plural(table.all_games, "game");
     let is_part = table.results.games() < table.all_games;
-    let mut text = match is_part {
-        true => format!("{} of {all_games}", table.results.games()),
-        false => all_games.clone(),
+    let mut text = if is_part {
+        format!("{} of {all_games}", table.results.games())
+    } else {
+        all_games.clone()
     };
     if table.results.unfinished > 0 {
         text += &format!(", {} without a result", table.results.unfinished);
@@ -344,9 +346,10 @@ fn text(table: &OpeningTable, rows: &[(&OpeningRow, bool)], of_player: bool) -> 
         } else {
             "White's average"
         };
-        let of_all = match is_part {
-            true => format!(" in all {all_games}"),
-            false => String::new(),
+        let of_all = if is_part {
+            format!(" in all {all_games}")
+        } else {
+            String::new()
         };
         text += &format!(", {whose} score{of_all} ");
         text += &match table.average_by_color {
@@ -373,23 +376,28 @@ fn text(table: &OpeningTable, rows: &[(&OpeningRow, bool)], of_player: bool) -> 
     if rows.is_empty() {
         return text;
     }
-    let name_of = |(row, is_variation): &(&OpeningRow, bool)| match is_variation {
-        true => format!("  {}", row.name),
-        false => row.name.to_owned(),
+    let name_of = |(row, is_variation): &(&OpeningRow, bool)| {
+        if *is_variation {
+            format!("  {}", row.name)
+        } else {
+            row.name.to_owned()
+        }
     };
     let names: Vec<String> = rows.iter().map(name_of).collect();
     let width = names.iter().map(|name| name.chars().count()).max();
     let width = width.unwrap_or(0);
-    let heads = match of_player {
-        true => format!(
+    let heads = if of_player {
+        format!(
             "{:>7}  {:>6}  {:>5}  {:>5}  {:<8}  {:<10}",
             "points", "avg", "opp", "perf", "likely", "last"
-        ),
-        false => format!("{:>6}  {:<10}", "rating", "last"),
+        )
+    } else {
+        format!("{:>6}  {:<10}", "rating", "last")
     };
-    let results = match of_player {
-        true => ["won", "drawn", "lost"],
-        false => ["white", "drawn", "black"],
+    let results = if of_player {
+        ["won", "drawn", "lost"]
+    } else {
+        ["white", "drawn", "black"]
     };
     let [won, drawn, lost] = results;
     let head = format!(
@@ -408,14 +416,15 @@ fn text(table: &OpeningTable, rows: &[(&OpeningRow, bool)], of_player: bool) -> 
             .map(|points| points.map_or(String::new(), signed));
         let last = row.last_played.as_deref().unwrap_or_default();
         let number = |number: Option<u64>| number.map_or(String::new(), |n| n.to_string());
-        let tail = match of_player {
-            true => format!(
+        let tail = if of_player {
+            format!(
                 "{points:>7}  {average:>6}  {:>5}  {:>5}  {:<8}  {last}",
                 number(row.opponent_rating),
                 number(row.performance),
                 likely(row).unwrap_or_default(),
-            ),
-            false => format!("{:>6}  {last}", number(row.rating)),
+            )
+        } else {
+            format!("{:>6}  {last}", number(row.rating))
         };
         let line = format!(
             "{name:width$}  {:<7}  {:>7}  {:>6}  {:>6}  {:>6}  {score:>6}  {range:>9}  {tail}",

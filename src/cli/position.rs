@@ -261,9 +261,10 @@ impl PositionArgs {
 /// `variant`.
 pub fn fen_or_moves(variant: Variant, text: &str) -> Result<VariantPosition, LineError> {
     // UCI calls the starting position `startpos`. A FEN contains seven slashes; moves contain none.
-    match text.contains('/') || text.trim().eq_ignore_ascii_case("startpos") {
-        true => variant.from_text(Some(text), None),
-        false => variant.from_text(None, Some(text)),
+    if text.contains('/') || text.trim().eq_ignore_ascii_case("startpos") {
+        variant.from_text(Some(text), None)
+    } else {
+        variant.from_text(None, Some(text))
     }
 }
 

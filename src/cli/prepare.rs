@@ -462,9 +462,10 @@ impl UnfinishedColumn {
     }
 
     fn text(self, text: &str) -> String {
-        match self.is_shown {
-            true => format!("{text:>10}  "),
-            false => String::new(),
+        if self.is_shown {
+            format!("{text:>10}  ")
+        } else {
+            String::new()
         }
     }
 }

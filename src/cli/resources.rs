@@ -116,11 +116,12 @@ mod tests {
 
     /// Calls `f` with each command that has no subcommands, and its name.
     fn for_each_command(command: &Command, f: &mut impl FnMut(&Command)) {
-        match command.has_subcommands() {
-            true => command
+        if command.has_subcommands() {
+            command
                 .get_subcommands()
-                .for_each(|it| for_each_command(it, f)),
-            false => f(command),
+                .for_each(|it| for_each_command(it, f))
+        } else {
+            f(command)
         }
     }
 

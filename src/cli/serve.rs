@@ -168,9 +168,10 @@ fn explain_cache(err: anyhow::Error, cache: Option<&Cache>) -> anyhow::Error {
         Some(Error::Io { path, .. }) => path,
         _ => return err,
     };
-    match cache.is_some_and(|cache| path.starts_with(cache.path())) {
-        true => err.context(NOT_KEPT),
-        false => err,
+    if cache.is_some_and(|cache| path.starts_with(cache.path())) {
+        err.context(NOT_KEPT)
+    } else {
+        err
     }
 }
 
@@ -207,9 +208,10 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     for index in sources.iter().filter_map(|source| source.cached.as_ref()) {
         must_index |= !index.is_made()?;
     }
-    let opened = match must_index {
-        true => open_while_answering(&sources, args, context, &listener),
-        false => open(&sources, args, context, &Mutex::default()).map(|explorer| (explorer, false)),
+    let opened = if must_index {
+        open_while_answering(&sources, args, context, &listener)
+    } else {
+        open(&sources, args, context, &Mutex::default()).map(|explorer| (explorer, false))
     };
     let kept = cache.as_ref().filter(|_| !args.no_cache);
     let (explorer, is_announced) = opened.map_err(|err| explain_cache(err, kept))?;

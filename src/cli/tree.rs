@@ -126,14 +126,16 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
         return Err(Usage(usage.to_owned()).into());
     }
     let is_file = !is_standard_output(&args.out);
-    let progress = match is_file {
-        true => context,
-        false => quiet_on_terminal(context),
+    let progress = if is_file {
+        context
+    } else {
+        quiet_on_terminal(context)
     };
     let start = start_in(args, &source.0)?;
-    let line = match args.position.has_fen() {
-        true => Line::at(start.0, start.1.clone()),
-        false => Line::start(start.0),
+    let line = if args.position.has_fen() {
+        Line::at(start.0, start.1.clone())
+    } else {
+        Line::start(start.0)
     };
     say_absent(&source.0, (&line, &start.1), "--fen", context)?;
     let moves = progress.show_progress("writing the tree", |meter| {

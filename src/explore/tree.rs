@@ -416,15 +416,17 @@ fn line(branch: &Branch<'_>, unweighted: Option<Color>) -> String {
     let pos = branch.pos.position();
     let number = move_number(pos);
     let san = san(pos, branch.mv.mv);
-    let mark = match branch.is_transposition {
-        true => "  transposition",
-        false => "",
+    let mark = if branch.is_transposition {
+        "  transposition"
+    } else {
+        ""
     };
     let indent = 2 * branch.ply;
     let eval = branch.mv.eval.map(|eval| format!("  {}", eval.score));
-    let remark = match unweighted == Some(pos.turn()) && branch.mv.is_in_source {
-        true => String::new(),
-        false => format!("  {}", remark(branch)),
+    let remark = if unweighted == Some(pos.turn()) && branch.mv.is_in_source {
+        String::new()
+    } else {
+        format!("  {}", remark(branch))
     };
     let eval = eval.unwrap_or_default();
     format!("{:indent$}{number} {san}{eval}{remark}{mark}", "")
@@ -596,9 +598,12 @@ impl<S: MoveSource> Tree<'_, S> {
     fn comment(&self, branch: &Branch<'_>) -> Option<String> {
         let turn = branch.pos.position().turn();
         let is_unweighted = self.unweighted == Some(turn) && branch.mv.is_in_source;
-        is_unweighted.then(|| match branch.is_transposition {
-            true => "transposition".to_owned(),
-            false => String::new(),
+        is_unweighted.then(|| {
+            if branch.is_transposition {
+                "transposition".to_owned()
+            } else {
+                String::new()
+            }
         })
     }
 
@@ -673,9 +678,12 @@ fn text(branch: &Branch<'_>, comment: Option<String>) -> String {
     let pos = branch.pos.position();
     let number = move_number(pos);
     let san = SanPlus::from_move(pos.clone(), branch.mv.mv);
-    let comment = comment.unwrap_or_else(|| match branch.is_transposition {
-        true => remark(branch) + ", transposition",
-        false => remark(branch),
+    let comment = comment.unwrap_or_else(|| {
+        if branch.is_transposition {
+            remark(branch) + ", transposition"
+        } else {
+            remark(branch)
+        }
     });
     let eval = branch.mv.eval.map(|eval| {
         let score = eval.score.to_string();

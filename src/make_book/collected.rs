@@ -93,9 +93,10 @@ impl Budget {
         let unpacking = files
             .map(|input| input.unpacking_memory(memory.bytes))
             .max();
-        let duplicates = match run.selection.counts_once() {
-            true => memory.share(8),
-            false => memory.with_bytes(0),
+        let duplicates = if run.selection.counts_once() {
+            memory.share(8)
+        } else {
+            memory.with_bytes(0)
         };
         let other = unpacking.unwrap_or(0) + duplicates.bytes + metadata;
         let share = memory.bytes.saturating_sub(other) / shares.max(1);
@@ -142,10 +143,7 @@ impl Budget {
 fn merging(share: usize, ordered: &OrderedSize, threads: usize) -> Option<(usize, usize, usize)> {
     // Counts that are not sorted yet are sorted first. They stay in memory while they are merged with the sorted
     // counts.
-    let bytes = match ordered.is_all {
-        true => share,
-        false => share / 2,
-    };
+    let bytes = if ordered.is_all { share } else { share / 2 };
     let at_once = (bytes / 2 / ordered.memory).min(MAX_OPEN_FILES / ordered.directories);
     let (ranges, at_once) = ranges(ordered.rows, threads, at_once)?;
     Some((bytes, ranges, bytes - at_once * ordered.memory))

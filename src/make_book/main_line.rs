@@ -270,9 +270,10 @@ impl MainLine {
                 token => rest.push(token.text()),
             }
         }
-        let end = match needs.game_hashes {
-            true => games.rest_of_moves(|text| rest.push(text)),
-            false => games.skip_moves(),
+        let end = if needs.game_hashes {
+            games.rest_of_moves(|text| rest.push(text))
+        } else {
+            games.skip_moves()
         };
         self.rest = rest.into_bytes();
         self.end_of_game(end)

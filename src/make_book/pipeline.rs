@@ -89,9 +89,10 @@ impl MakeBook {
         let of_outputs = plans.iter().map(|plan| plan.memory_shares);
         let shares = needs.tallies() + of_outputs.sum::<usize>();
         // Counts by identity are sorted differently, so they cannot be merged with ordered counts.
-        let ordered = match needs.keys && !needs.identities && !needs.shared_keys {
-            true => inputs.ordered_size(),
-            false => None,
+        let ordered = if needs.keys && !needs.identities && !needs.shared_keys {
+            inputs.ordered_size()
+        } else {
+            None
         };
         let budget = Budget::divide(self, inputs.metadata, shares, ordered, threads);
         Ok((plans, needs, budget))
@@ -329,9 +330,10 @@ fn merge_ordered(
         run.check_space(spilled)
     };
     // The minimum number of times that a move of a position must have been played for the position to be kept.
-    let fewest = match run.needs.rare_positions {
-        true => 0,
-        false => run.options.move_filter.min_game,
+    let fewest = if run.needs.rare_positions {
+        0
+    } else {
+        run.options.move_filter.min_game
     };
     // Check for modified files first, because a modified file is the likely cause of any later error.
     inputs

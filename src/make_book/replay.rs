@@ -417,9 +417,10 @@ impl<'a> Replayer<'a> {
         let ending = self.line.play(self.options, self.needs, &mut pos, games);
         self.outcome.recognised |= !self.line.plies.is_empty();
         let result = tag_result.or(ending.marker).unwrap_or_default();
-        let opening = match self.needs.openings {
-            true => self.line.opening(variant, pos.identity()),
-            false => OpeningNumber::default(),
+        let opening = if self.needs.openings {
+            self.line.opening(variant, pos.identity())
+        } else {
+            OpeningNumber::default()
         };
         let unmet = if self.admits_result(games.tags(), result) {
             let matcher = self.line.matcher.as_ref();
@@ -448,9 +449,10 @@ impl<'a> Replayer<'a> {
         }
         // A batch has fewer than 2^32 bytes, so the number of a game in it fits.
         let number = self.outcome.totals.games.read as u32;
-        let hash = match self.needs.game_hashes {
-            true => self.line.hash(start),
-            false => 0,
+        let hash = if self.needs.game_hashes {
+            self.line.hash(start)
+        } else {
+            0
         };
         let candidate = self.begin_candidate(games.tags(), result, variant, hash, number);
         let is_tallied = self.is_tallied(variant);

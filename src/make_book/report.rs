@@ -305,9 +305,10 @@ impl Report {
         let first = first.map(|first| format!("the first rejected game is {first}"));
         let advice = [meant, of_variant, first].into_iter().flatten();
         let advice = advice.collect::<Vec<String>>().join("; ");
-        match advice.is_empty() {
-            true => Diagnosis::new(reason),
-            false => Diagnosis::new(reason).advise(advice),
+        if advice.is_empty() {
+            Diagnosis::new(reason)
+        } else {
+            Diagnosis::new(reason).advise(advice)
         }
     }
 }

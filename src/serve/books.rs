@@ -98,9 +98,12 @@ impl BookFile {
     /// another program has replaced the file, opens the file again, stores the new book in `book`, and reads it once
     /// more. A pipe is not opened again, because that would block the thread.
     fn entries(&self, book: &RwLock<Arc<Book>>, line: &Line) -> Result<Vec<Entry>> {
-        let entries_of = |book: &Book| match book.is_for(line.variant())? {
-            true => book.moves_of(line.position()),
-            false => Ok(Vec::new()),
+        let entries_of = |book: &Book| {
+            if book.is_for(line.variant())? {
+                book.moves_of(line.position())
+            } else {
+                Ok(Vec::new())
+            }
         };
         let open = Arc::clone(&book.read().unwrap_or_else(PoisonError::into_inner));
         entries_of(&open).or_else(|err| {
@@ -269,13 +272,12 @@ impl ServedRepertoire {
         let edits = Edits::parse(&text, self.known.variant(), self.color).map_err(|problem| {
             Refusal::bad(format!("the parameter edits cannot be read: {problem}"))
         })?;
-        let (left, directory) = match edits.removed().is_empty() {
-            true => (Arc::clone(&self.known), None),
-            false => {
-                let directory = TemporaryDir::new_in(&std::env::temp_dir())?;
-                let left = self.without(edits.removed(), directory.path(), stop)?;
-                (Arc::new(left), Some(directory))
-            }
+        let (left, directory) = if edits.removed().is_empty() {
+            (Arc::clone(&self.known), None)
+        } else {
+            let directory = TemporaryDir::new_in(&std::env::temp_dir())?;
+            let left = self.without(edits.removed(), directory.path(), stop)?;
+            (Arc::new(left), Some(directory))
         };
         let known = Arc::new(OpenedSource::extended(&left, self.color, &edits));
         let edited = Arc::new(EditedRepertoire {

@@ -194,9 +194,10 @@ impl Counting {
             err => err.into(),
         })?;
         check_unchanged(self.files.keys().map(PathBuf::as_path), &self.files)?;
-        match report.totals.games.read == self.games {
-            true => Ok(report),
-            false => Err(Refusal::bad(OTHER_GAMES)),
+        if report.totals.games.read == self.games {
+            Ok(report)
+        } else {
+            Err(Refusal::bad(OTHER_GAMES))
         }
     }
 }
@@ -243,18 +244,20 @@ fn make_book(
     let report = counting.report("book", stop)?;
     let bytes = read_limited(&path, "book", SIZE_ADVICE)?;
     let (entries, positions) = counts_of(&bytes);
-    let written = match plan.as_pgn && report.book.is_some() {
-        true => read_limited(
+    let written = if plan.as_pgn && report.book.is_some() {
+        read_limited(
             &lines(bytes, &path, variant, plan.side, stop)?,
             "book",
             SIZE_ADVICE,
-        )?,
-        false => bytes,
+        )?
+    } else {
+        bytes
     };
     let size = written.len();
-    let content = match plan.as_pgn {
-        true => ResponseBody::pgn(written),
-        false => ResponseBody::book(written),
+    let content = if plan.as_pgn {
+        ResponseBody::pgn(written)
+    } else {
+        ResponseBody::book(written)
     };
     if !only_counts {
         return Ok(content);
@@ -390,9 +393,10 @@ fn plan_counting(
     };
     words.select(&selection);
     let skip_unfinished = app.explorer.skips_unfinished();
-    let unfinished = match skip_unfinished {
-        true => Unfinished::Skip,
-        false => Unfinished::Draw,
+    let unfinished = if skip_unfinished {
+        Unfinished::Skip
+    } else {
+        Unfinished::Draw
     };
     if skip_unfinished {
         words.add("--unfinished", "skip");
@@ -621,9 +625,10 @@ fn build_repertoire(
     )?;
     let bytes = read_limited(&path, "repertoire", "lower depth")?;
     let size = bytes.len();
-    let content = match name.ends_with(".pgn") {
-        true => ResponseBody::pgn(bytes),
-        false => ResponseBody::book(bytes),
+    let content = if name.ends_with(".pgn") {
+        ResponseBody::pgn(bytes)
+    } else {
+        ResponseBody::book(bytes)
     };
     if only_counts {
         app.keep_content(visitor, of, content);

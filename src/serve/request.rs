@@ -506,9 +506,12 @@ fn page(route: Route, parameters: &Parameters) -> Result<Page, Refusal> {
     if route == Route::Games {
         let skip = parameters.number("skip", 0..=MAX_SKIP);
         let is_large = parameters.length("skip").is_ok();
-        let skip = skip.map_err(|refusal| match is_large {
-            true => refusal.with_advice("use filters to reduce the number of games"),
-            false => refusal,
+        let skip = skip.map_err(|refusal| {
+            if is_large {
+                refusal.with_advice("use filters to reduce the number of games")
+            } else {
+                refusal
+            }
         })?;
         page.skip = skip.unwrap_or(0) as usize;
         let limit = parameters.number("limit", 0..=MAX_PAGE_LENGTH)?;
@@ -604,9 +607,10 @@ impl Parameters {
             [] => "no parameters".to_owned(),
             own => format!("only the parameters {}{conditions}", own.join(", ")),
         };
-        let hint = match others.iter().any(|name| name == "opponent") && is_preparation {
-            true => "the opponent is player, and you are me; ",
-            false => "",
+        let hint = if others.iter().any(|name| name == "opponent") && is_preparation {
+            "the opponent is player, and you are me; "
+        } else {
+            ""
         };
         let others = others.join(", ");
         let problem = format!("unknown parameter {others}: {hint}this address accepts {allowed}");

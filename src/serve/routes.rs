@@ -116,9 +116,10 @@ fn unknown_address(request: &CacheKey) -> Response {
 
 /// Returns the routes `api` and the routes of the web page. Pages of `origins` may read the responses of `api`.
 pub(super) fn with_page(api: Router, origins: &[Origin]) -> Router {
-    let api = match origins.is_empty() {
-        true => api,
-        false => api.layer(cors(origins)),
+    let api = if origins.is_empty() {
+        api
+    } else {
+        api.layer(cors(origins))
     };
     Router::new().merge(page::routes()).merge(api)
 }
@@ -129,9 +130,10 @@ fn cors(origins: &[Origin]) -> CorsLayer {
     let allowed = origins.to_vec();
     let is_allowed =
         move |origin: &HeaderValue, _: &_| allowed.iter().any(|allowed| allowed.allows(origin));
-    let origins = match origins.iter().any(|origin| origin.0 == "*") {
-        true => AllowOrigin::any(),
-        false => AllowOrigin::list(origins.iter().map(|origin| origin.0.clone())),
+    let origins = if origins.iter().any(|origin| origin.0 == "*") {
+        AllowOrigin::any()
+    } else {
+        AllowOrigin::list(origins.iter().map(|origin| origin.0.clone()))
     };
     CorsLayer::new()
         .allow_origin(origins)
@@ -265,9 +267,10 @@ async fn of_index(
     answer: impl IndexAnswer,
 ) -> Result<Response, Refusal> {
     let mut parameters = form_urlencoded::parse(query_of(&request).as_bytes());
-    let thread = match parameters.any(|(name, edits)| name == "edits" && !edits.is_empty()) {
-        true => Thread::Reader,
-        false => Thread::Worker,
+    let thread = if parameters.any(|(name, edits)| name == "edits" && !edits.is_empty()) {
+        Thread::Reader
+    } else {
+        Thread::Worker
     };
     answered(state, client, request, thread, answer).await
 }
@@ -368,20 +371,20 @@ fn suggestions(app: &AppState, key: &CacheKey) -> Result<ResponseBody, Refusal> 
         duplicates: counts_once.then_some(Duplicates::Once),
         ..Selection::default()
     };
-    let games = match counts_once {
-        true => app.explorer.count_games_of_players(&filters)?,
-        false => found.iter().map(|found| found.games).collect(),
+    let games = if counts_once {
+        app.explorer.count_games_of_players(&filters)?
+    } else {
+        found.iter().map(|found| found.games).collect()
     };
-    let met = match with.is_empty() {
-        true => vec![None; found.len()],
-        false => {
-            let filters = Selection {
-                opponent: with,
-                ..filters
-            };
-            let met = app.explorer.count_games_of_players(&filters)?;
-            met.into_iter().map(Some).collect()
-        }
+    let met = if with.is_empty() {
+        vec![None; found.len()]
+    } else {
+        let filters = Selection {
+            opponent: with,
+            ..filters
+        };
+        let met = app.explorer.count_games_of_players(&filters)?;
+        met.into_iter().map(Some).collect()
     };
     let numbers = games.into_iter().zip(met);
     let counted = found.into_iter().zip(numbers);
@@ -490,12 +493,13 @@ pub(super) async fn receive_form(request: Request, client: &Client) -> (Request,
 /// Returns an error response if the body exceeds [`MAX_FORM`], if the forms of all clients together are too large, or
 /// if the connection breaks.
 async fn receive(mut body: Body, client: &Client) -> Result<(Vec<u8>, Option<Permit>), Refusal> {
-    let check_length = |length: u64| match length > MAX_FORM as u64 {
-        true => {
+    let check_length = |length: u64| {
+        if length > MAX_FORM as u64 {
             let text = format!("the form is too long: send at most {} KiB", MAX_FORM >> 10);
             Err(Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, text))
+        } else {
+            Ok(())
         }
-        false => Ok(()),
     };
     check_length(body.size_hint().lower())?;
     let mut form = Vec::new();

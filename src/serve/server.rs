@@ -500,9 +500,10 @@ impl Site {
         // so they do not block other visitors.
         let (mut request, _form) = receive_form(request, &client).await;
         // A refused form needs no work, so it is answered even if the server is busy.
-        let _permit = match is_form_refused(&request) {
-            true => None,
-            false => Some(client.request_permit().await?),
+        let _permit = if is_form_refused(&request) {
+            None
+        } else {
+            Some(client.request_permit().await?)
         };
         request.extensions_mut().insert(client);
         let Ok(response) = TowerToHyperService::new(self.routes).call(request).await;

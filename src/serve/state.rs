@@ -565,9 +565,10 @@ impl AppState {
         should_continue: ShouldContinue<'_>,
     ) -> Result<ResponseBody, Refusal> {
         // Lichess's routes for a game have no parameters.
-        let request = match key.path.starts_with("/game/") {
-            true => Some(self.request(key, Route::Game)?),
-            false => None,
+        let request = if key.path.starts_with("/game/") {
+            Some(self.request(key, Route::Game)?)
+        } else {
+            None
         };
         let number = self.explorer.find(id)?;
         let number = number.ok_or_else(Refusal::no_such_game)?;
@@ -918,11 +919,11 @@ impl AppState {
             other_starts,
         } = games;
         // The search reads all names of an index.
-        let unknown_name = match has_games {
-            true => None,
-            false => self
-                .explorer
-                .unknown_name_while(filters, &|| !stop.load(Ordering::Relaxed))?,
+        let unknown_name = if has_games {
+            None
+        } else {
+            self.explorer
+                .unknown_name_while(filters, &|| !stop.load(Ordering::Relaxed))?
         };
         ResponseBody::camel_json(&WithReasons {
             answer,

@@ -619,10 +619,7 @@ fn advice_about_the_start_of_the_server_works() {
         ),
     ] {
         let ask = |option: &str, headers: &str| {
-            let host = match headers.contains("Host: ") {
-                true => "",
-                false => "Host: localhost\r\n",
-            };
+            let host = if headers.contains("Host: ") { "" } else { "Host: localhost\r\n" };
             let request = format!("GET /book.bin?minGame=1 HTTP/1.1\r\n{host}{headers}Connection: close\r\n\r\n");
             serve_with(option).send(request.as_bytes()).unwrap()
         };

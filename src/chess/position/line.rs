@@ -303,14 +303,13 @@ impl Variant {
             let operations = operations.join(" ");
             if !are_operations(&operations) {
                 let quoted = truncated(&operations);
-                let reason = match are_operations(&format!("{operations};")) {
-                    false => {
-                        format!("the text \"{quoted}\" follows the position: remove this text")
-                    }
-                    true => format!(
+                let reason = if are_operations(&format!("{operations};")) {
+                    format!(
                         "the text \"{quoted}\" follows the position: remove this text, or add a semicolon after \
                          the position if this is an EPD operation"
-                    ),
+                    )
+                } else {
+                    format!("the text \"{quoted}\" follows the position: remove this text")
                 };
                 let fen = text.to_owned();
                 return Err(LineError::Fen { fen, reason });
@@ -503,17 +502,19 @@ const EXAMPLE_FEN: &str = "rnbqkbnr/pppppppp/8/8/4P3/8/PPPP1PPP/RNBQKBNR b KQkq 
 fn with_blanks(text: &str) -> Cow<'_, str> {
     let is_odd =
         |c: char| !c.is_ascii() && (c.is_whitespace() || matches!(c, '\u{200b}' | '\u{feff}'));
-    let text = match text.contains(is_odd) {
-        true => Cow::from(text.replace(is_odd, " ")),
-        false => text.into(),
+    let text = if text.contains(is_odd) {
+        Cow::from(text.replace(is_odd, " "))
+    } else {
+        text.into()
     };
-    match text.contains('_')
+    if text.contains('_')
         && !text
             .trim_ascii()
             .contains(|c: char| c.is_ascii_whitespace())
     {
-        true => text.replace('_', " ").into(),
-        false => text,
+        text.replace('_', " ").into()
+    } else {
+        text
     }
 }
 
@@ -555,9 +556,10 @@ fn standard_spelling(text: &str) -> Option<String> {
         let is_unknown = is_dash(field) || field == "?" || field.parse().is_ok_and(|n: i64| n < 0);
         let is_checks = field.contains('+');
         are_counters &= is_unknown || is_checks || field.parse::<u32>().is_ok();
-        let usual = match are_counters && !is_checks {
-            true => counters.next(),
-            false => None,
+        let usual = if are_counters && !is_checks {
+            counters.next()
+        } else {
+            None
         };
         text.push(' ');
         text.push_str(usual.filter(|_| is_unknown).unwrap_or(field));

@@ -243,9 +243,10 @@ fn line(found: &FoundGame<'_>) -> String {
         _ => format!("{name} ({elo})"),
     };
     let explored = found.explored.as_ref();
-    let next_move = match explored.is_some_and(|explored| explored["unindexed"] == true) {
-        true => " (next move not indexed)",
-        false => "",
+    let next_move = if explored.is_some_and(|explored| explored["unindexed"] == true) {
+        " (next move not indexed)"
+    } else {
+        ""
     };
     format!(
         "{id:>8}  {:<10} {:<7} {} - {}, {}{next_move}\n",

@@ -172,34 +172,33 @@ fn print(args: &Args, context: Context) -> anyhow::Result<()> {
             if let Some(out) = &mut out {
                 out.put(pgn_text(&game.text))?;
             }
-            match args.json {
-                true => printed.put(json_game(game, &mut comma)),
-                false => {
-                    if checked <= limit {
-                        lines += &checked_line(game);
-                    }
-                    Ok(())
+            if args.json {
+                printed.put(json_game(game, &mut comma))
+            } else {
+                if checked <= limit {
+                    lines += &checked_line(game);
                 }
+                Ok(())
             }
         })
     })?;
     context.warn(&summary.warnings);
     let (games, departures) = (checked, summary.deviations.len());
     summary.deviations.truncate(limit);
-    printed.put(match args.json {
-        true => format!("],\"summary\":{}}}\n", json::to_string(&summary)?),
-        false => {
-            let more = match games > limit || departures > limit {
-                true => format!(
-                    "\nThere are {} and {}: --limit {} lists all\n",
-                    plural(games as u64, "game"),
-                    plural(departures as u64, "departure"),
-                    games.max(departures)
-                ),
-                false => String::new(),
-            };
-            format!("{}\n{lines}{more}", summary_text(&summary))
-        }
+    printed.put(if args.json {
+        format!("],\"summary\":{}}}\n", json::to_string(&summary)?)
+    } else {
+        let more = if games > limit || departures > limit {
+            format!(
+                "\nThere are {} and {}: --limit {} lists all\n",
+                plural(games as u64, "game"),
+                plural(departures as u64, "departure"),
+                games.max(departures)
+            )
+        } else {
+            String::new()
+        };
+        format!("{}\n{lines}{more}", summary_text(&summary))
     })?;
     printed.commit()?;
     if checked == 0 && summary.read > 0 {
@@ -459,9 +458,12 @@ fn summary_text(summary: &CheckSummary) -> String {
     let of_deviations = summary.deviations.iter();
     let mut results = of_deviations.map(|deviation| deviation.results);
     let has_unfinished = results.any(|of| of.unfinished > 0 && of.score.is_some());
-    let column = |text: &str| match has_unfinished {
-        true => format!("  {text:>10}"),
-        false => String::new(),
+    let column = |text: &str| {
+        if has_unfinished {
+            format!("  {text:>10}")
+        } else {
+            String::new()
+        }
     };
     if !summary.deviations.is_empty() {
         text += &format!(
@@ -475,9 +477,10 @@ fn summary_text(summary: &CheckSummary) -> String {
             [] => "-".to_owned(),
             moves => moves.join(", "),
         };
-        let left_by = match deviation.departure.is_line_end {
-            true => "-",
-            false => name_of(deviation.left_by),
+        let left_by = if deviation.departure.is_line_end {
+            "-"
+        } else {
+            name_of(deviation.left_by)
         };
         let score = deviation
             .results

@@ -327,9 +327,10 @@ fn text(found: &Gaps) -> String {
         let shares = (covered.share, covered.ended);
         if last.replace(shares) != Some(shares) {
             let (percent, ended) = (covered.share * 100.0, covered.ended * 100.0);
-            let ended = match ended > 0.0 {
-                true => format!(", {ended:.1}% without games"),
-                false => String::new(),
+            let ended = if ended > 0.0 {
+                format!(", {ended:.1}% without games")
+            } else {
+                String::new()
             };
             text += &format!(
                 "after half-move {:>3}: {percent:>5.1}% in the repertoire{ended}\n",

@@ -102,9 +102,12 @@ pub struct Args {
 
 pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     let ended = write(args, context);
-    ended.map_err(|err| match is_printed(args) {
-        true => err,
-        false => explain_closed_output(err),
+    ended.map_err(|err| {
+        if is_printed(args) {
+            err
+        } else {
+            explain_closed_output(err)
+        }
     })
 }
 
@@ -146,9 +149,10 @@ fn write(args: &Args, context: Context) -> anyhow::Result<()> {
         NewMovesFormat::Text | NewMovesFormat::Pgn => (),
     }
     let (mut comma, mut new) = ("", 0);
-    let progress = match is_printed(args) {
-        true => quiet_on_terminal(context),
-        false => context,
+    let progress = if is_printed(args) {
+        quiet_on_terminal(context)
+    } else {
+        context
     };
     let compared = progress.show_progress("looking for new moves", |meter| {
         let games = Games {

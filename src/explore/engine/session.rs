@@ -240,14 +240,13 @@ impl Session {
             }
         }
         // If the second engine has an option of the same name, both get the same value.
-        match self
-            .second_engine
-            .as_ref()
-            .is_some_and(|second_engine| second_engine.has(name))
-        {
-            true => self.send_to_second_engine(&format!("setoption {text}")),
-            false if is_own || is_ignored_option(name) => Ok(()),
-            false => self.inform(&format!("there is no option {name}")),
+        let second_engine = self.second_engine.as_ref();
+        if second_engine.is_some_and(|second_engine| second_engine.has(name)) {
+            self.send_to_second_engine(&format!("setoption {text}"))
+        } else if is_own || is_ignored_option(name) {
+            Ok(())
+        } else {
+            self.inform(&format!("there is no option {name}"))
         }
     }
 

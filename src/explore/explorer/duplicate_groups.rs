@@ -65,9 +65,12 @@ impl DuplicateGroups {
         sources: &[OpenIndex],
         should_continue: &dyn Fn() -> bool,
     ) -> Result<DuplicateGroups> {
-        let check = || match should_continue() {
-            true => Ok(()),
-            false => Err(Error::Interrupted),
+        let check = || {
+            if should_continue() {
+                Ok(())
+            } else {
+                Err(Error::Interrupted)
+            }
         };
         let mut groups = DuplicateGroups::default();
         for source in sources.iter().filter(|source| source.games() > 0) {
@@ -229,12 +232,11 @@ impl DuplicateGroups {
         let [white, black] = games.players[at].map(|name| hash_of(name).unwrap_or(0));
         let event = hash_of(games.events[at]).unwrap_or(0);
         let year = u64::from(games.dates[at] >> 9);
-        match [white, black, event, year].contains(&0) {
-            true => mixed(source.first, u64::from(id)),
-            false => {
-                let players = mixed(white.min(black), white.max(black));
-                mixed(mixed(players, event), year)
-            }
+        if [white, black, event, year].contains(&0) {
+            mixed(source.first, u64::from(id))
+        } else {
+            let players = mixed(white.min(black), white.max(black));
+            mixed(mixed(players, event), year)
         }
     }
 

@@ -261,9 +261,10 @@ struct GroupCounter<'a> {
 impl Collector for GroupCounter<'_> {
     fn accepted_rows(&self) -> AcceptedRows {
         // Each period must lie entirely inside or outside the range of dates.
-        AcceptedRows::OfCounts(match self.groups.dates.is_all() {
-            true => Split::ByYear,
-            false => Split::ByMonth,
+        AcceptedRows::OfCounts(if self.groups.dates.is_all() {
+            Split::ByYear
+        } else {
+            Split::ByMonth
         })
     }
 

@@ -86,13 +86,12 @@ pub(super) fn list(sources: &Sources, query: &Query, page: &Page) -> Result<Game
         limit: page.limit.saturating_add(1),
         ..*page
     };
-    let (total, mut games) = match page.fold_matches {
-        true => page_of_matches(sources.all_duplicates()?, &filters, query, longer)?,
-        false => {
-            let (total, games) = numbers(sources.filters_of_games(&query.filters)?, query, longer)?;
-            let games = games.map(|game| game.map(|(number, mv)| (number, mv, 0)));
-            (total, games.collect::<Result<Vec<_>>>()?)
-        }
+    let (total, mut games) = if page.fold_matches {
+        page_of_matches(sources.all_duplicates()?, &filters, query, longer)?
+    } else {
+        let (total, games) = numbers(sources.filters_of_games(&query.filters)?, query, longer)?;
+        let games = games.map(|game| game.map(|(number, mv)| (number, mv, 0)));
+        (total, games.collect::<Result<Vec<_>>>()?)
     };
     let has_next = page.limit > 0 && games.len() > page.limit;
     let next = has_next.then_some(page.skip.saturating_add(page.limit));

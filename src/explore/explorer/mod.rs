@@ -248,9 +248,10 @@ impl Explorer {
             return None;
         }
         let mut selected = self.sources.selected(filters.source.as_deref());
-        let which = match selected.all(|one| one.min_game() == fewest && one.max_ply() == last) {
-            true => "these",
-            false => "some of these",
+        let which = if selected.all(|one| one.min_game() == fewest && one.max_ply() == last) {
+            "these"
+        } else {
+            "some of these"
         };
         let (end, few) = (end.unwrap_or_default(), few.unwrap_or_default());
         Some(format!("{which} counts contain only positions{end}{few}\n"))
@@ -469,9 +470,10 @@ impl Explorer {
                 return Err(Error::Interrupted);
             }
             let here = Line::at(line.variant(), pos.clone());
-            let games = match all.len() < MAX_LINE_POSITIONS {
-                true => count_games(&filters, &here)?,
-                false => None,
+            let games = if all.len() < MAX_LINE_POSITIONS {
+                count_games(&filters, &here)?
+            } else {
+                None
             };
             // The line was played in a game of the source, so 0 means that the index does not contain the position.
             all.push(games.filter(|games| *games > 0));

@@ -391,9 +391,10 @@ impl GameSummary {
     /// Returns the last day on which the game may have been played, as a date number (see [`date_number`]). If only the
     /// first day of the event is known, the game may have been played at any later time, and the result is `u32::MAX`.
     pub(super) fn last_day(&self) -> u32 {
-        match self.has_event_date() {
-            false => latest(self.date),
-            true => u32::MAX,
+        if self.has_event_date() {
+            u32::MAX
+        } else {
+            latest(self.date)
         }
     }
 

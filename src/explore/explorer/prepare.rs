@@ -367,9 +367,10 @@ pub(super) fn prepare(sources: &Sources, query: &PrepareQuery<'_>) -> Result<Pre
         met_reversed: met(!query.color)?.results.games(),
         here,
         recent_since,
-        moves: match pos.turn() == query.color {
-            true => preparing.own_moves(&yours_here)?,
-            false => preparing.their_moves(&theirs_here)?,
+        moves: if pos.turn() == query.color {
+            preparing.own_moves(&yours_here)?
+        } else {
+            preparing.their_moves(&theirs_here)?
         },
         lines,
         line_ends: line_ends.filter(|_| query.repertoire.is_some()),

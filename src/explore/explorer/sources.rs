@@ -151,9 +151,10 @@ impl Sources {
         let mut filters = filters.clone();
         filters.skip_unfinished |= self.skip_unfinished;
         let prepared = SourceFilters::new(&self.indexes, &filters)?;
-        Ok(match filters.counts_once() {
-            true => prepared.with_duplicates(self.duplicates(&filters)?),
-            false => prepared,
+        Ok(if filters.counts_once() {
+            prepared.with_duplicates(self.duplicates(&filters)?)
+        } else {
+            prepared
         })
     }
 

@@ -36,9 +36,10 @@ impl OwnMoveRule {
     /// Returns the default rule for `source`: [`Score`](OwnMoveRule::Score) if the source contains results, and
     /// [`Weight`](OwnMoveRule::Weight) if it contains only weights.
     pub fn default_of(source: &OpenedSource) -> OwnMoveRule {
-        match source.has_results() {
-            true => OwnMoveRule::Score,
-            false => OwnMoveRule::Weight,
+        if source.has_results() {
+            OwnMoveRule::Score
+        } else {
+            OwnMoveRule::Weight
         }
     }
 
@@ -55,9 +56,10 @@ impl OwnMoveRule {
         };
         moves.into_iter().reduce(|best, mv| {
             let order = value(&mv).total_cmp(&value(&best));
-            match order.then(mv.games().cmp(&best.games())).is_gt() {
-                true => mv,
-                false => best,
+            if order.then(mv.games().cmp(&best.games())).is_gt() {
+                mv
+            } else {
+                best
             }
         })
     }
@@ -184,18 +186,15 @@ pub fn build(build: &Build<'_>) -> Result<Built> {
     let start = Keyed::new(build.start.clone());
     let first = build.source.moves(&start)?;
     if first.is_empty() {
-        return Err(match *build.start == build.source.variant().start() {
-            true => {
-                let problem = Diagnosis::new("no game has a move in the starting position").advise(
-                    Advice::option("give a position of the games with {}", "from"),
-                );
-                Error::file("the source", problem)
-            }
-            false => {
-                let problem =
-                    "no game of the source has a move in this position: give another position";
-                Error::option(ErrorKind::Unsuitable, "from", problem)
-            }
+        return Err(if *build.start == build.source.variant().start() {
+            let problem = Diagnosis::new("no game has a move in the starting position").advise(
+                Advice::option("give a position of the games with {}", "from"),
+            );
+            Error::file("the source", problem)
+        } else {
+            let problem =
+                "no game of the source has a move in this position: give another position";
+            Error::option(ErrorKind::Unsuitable, "from", problem)
         });
     }
     let games: u64 = first.iter().map(TreeMove::games).sum();

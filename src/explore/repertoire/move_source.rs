@@ -517,11 +517,12 @@ impl OpenedSource {
         options: &OpenOptions<'_>,
     ) -> Result<OpenedSource> {
         // A directory of counts stores the options with which it was made, so most options apply only to PGN.
-        let run = match is_directory(path)? {
-            true => options
+        let run = if is_directory(path)? {
+            options
                 .run([Input::file(path)])
-                .variant(VariantChoice::default()),
-            false => options.run([options.input(path)]).keep_prefix(true),
+                .variant(VariantChoice::default())
+        } else {
+            options.run([options.input(path)]).keep_prefix(true)
         };
         let run = option(run, true);
         let shown = (options.counting)(run.progress());
@@ -823,9 +824,10 @@ const NO_FILTER: &str = "this is not a PGN file, but the options filter games in
 
 /// Returns the variants of the games that `report` counts, or standard chess if it counts no game.
 fn variants_of(report: &Report) -> BTreeSet<Variant> {
-    match report.totals.variants.is_empty() {
-        true => BTreeSet::from([Variant::Standard]),
-        false => report.totals.variants.keys().copied().collect(),
+    if report.totals.variants.is_empty() {
+        BTreeSet::from([Variant::Standard])
+    } else {
+        report.totals.variants.keys().copied().collect()
     }
 }
 

@@ -174,9 +174,10 @@ impl WaitingGame {
     fn new_move(&self, first: bool, indexed: usize) -> Option<usize> {
         let known = self.known.iter().take(indexed);
         let known: Vec<bool> = known.map(|known| known.load(Ordering::Relaxed)).collect();
-        match first {
-            true => known.iter().position(|is_known| !is_known),
-            false => last_departure(&known),
+        if first {
+            known.iter().position(|is_known| !is_known)
+        } else {
+            last_departure(&known)
         }
     }
 

@@ -250,9 +250,10 @@ impl Walk<'_> {
             // In crazyhouse a captured piece can be dropped again, so any move can be part of a cycle.
             let is_crazyhouse = matches!(pos.position(), VariantPosition::Crazyhouse(_));
             let is_reversible = is_crazyhouse || !mv.mv.is_zeroing();
-            let share = match is_own {
-                true => 1.0,
-                false => mv.games() as f64 / games as f64,
+            let share = if is_own {
+                1.0
+            } else {
+                mv.games() as f64 / games as f64
             };
             edges.push(Edge {
                 to,

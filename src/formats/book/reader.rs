@@ -252,9 +252,10 @@ impl Book {
         let names = self.variants()?;
         let is_played_like =
             |name: &String| Ok(true) == name.parse().map(|own| variant.is_played_like(own));
-        Ok(match names.is_empty() {
-            true => variant == Variant::Standard,
-            false => names.iter().any(is_played_like),
+        Ok(if names.is_empty() {
+            variant == Variant::Standard
+        } else {
+            names.iter().any(is_played_like)
         })
     }
 

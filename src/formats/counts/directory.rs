@@ -904,9 +904,10 @@ impl<'a> OrderedRows<'a> {
             };
             let row = first + at as u64;
             if before > kind {
-                return Err(match self.by.is_none() {
-                    true => CountsError::Order(row),
-                    false => CountsError::ClassOrder(row),
+                return Err(if self.by.is_none() {
+                    CountsError::Order(row)
+                } else {
+                    CountsError::ClassOrder(row)
                 });
             }
             if was_black != *black && before.0 == *key && identities.is_empty() {

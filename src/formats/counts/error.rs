@@ -191,9 +191,10 @@ pub enum CountsError {
 /// Returns the end of the message about counts of the format version `version`, which this polybook cannot read. Older
 /// counts must be made again. Newer counts are for a newer polybook, as the versions in the message show.
 fn other_version(version: &u32) -> &'static str {
-    match *version < VERSION {
-        true => ": count the games again",
-        false => "",
+    if *version < VERSION {
+        ": count the games again"
+    } else {
+        ""
     }
 }
 

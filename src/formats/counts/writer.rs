@@ -244,9 +244,12 @@ fn write_classes(
 ) -> Result<(), ParquetError> {
     let groups: Vec<i32> = rating_groups().collect();
     let classes = || classes.iter();
-    let mut narrow = |wanted: bool, value: &dyn Fn(CountClass) -> i32| match wanted {
-        true => write_column::<Int32Type>(group, classes().map(|(class, _)| value(*class))),
-        false => Ok(()),
+    let mut narrow = |wanted: bool, value: &dyn Fn(CountClass) -> i32| {
+        if wanted {
+            write_column::<Int32Type>(group, classes().map(|(class, _)| value(*class)))
+        } else {
+            Ok(())
+        }
     };
     narrow(by.speed, &|class| class.speed.into())?;
     narrow(by.rating, &|class| groups[usize::from(class.group)])?;
@@ -419,9 +422,10 @@ impl<'a> PartWriter<'a> {
             if self.with_identities {
                 integers(group, |row| row.identity)?;
             }
-            match by.is_none() {
-                true => Ok(()),
-                false => write_classes(group, by, classes),
+            if by.is_none() {
+                Ok(())
+            } else {
+                write_classes(group, by, classes)
             }
         })?;
         self.rows.clear();

@@ -116,9 +116,10 @@ impl Analyst<'_> {
         let asked_for = Eval::thoroughness(0, options.nodes);
         let is_enough = |evals: &Evals, eval: Eval| {
             eval.nodes >= options.nodes
-                || match evals.origin_of(eval) == report.name {
-                    true => eval.score.as_mate().is_some() || eval.depth >= WHOLE_DEPTH,
-                    false => Eval::thoroughness(eval.depth, eval.nodes) >= asked_for,
+                || if evals.origin_of(eval) == report.name {
+                    eval.score.as_mate().is_some() || eval.depth >= WHOLE_DEPTH
+                } else {
+                    Eval::thoroughness(eval.depth, eval.nodes) >= asked_for
                 }
         };
         let mut todo = Vec::new();
@@ -135,9 +136,10 @@ impl Analyst<'_> {
             {
                 known.insert(key);
             }
-            match known.contains(&key) {
-                true => report.known += 1,
-                false => todo.push(pos),
+            if known.contains(&key) {
+                report.known += 1
+            } else {
+                todo.push(pos)
             }
         }
         meter.add_total(todo.len() as u64);

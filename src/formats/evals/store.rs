@@ -288,9 +288,10 @@ impl Evals {
                 sum.add(record);
             }
         }
-        match with_origins(sum, &self.origins) == self.checksum {
-            true => Ok(()),
-            false => Err(self.is_damaged("the checksum does not match the records")),
+        if with_origins(sum, &self.origins) == self.checksum {
+            Ok(())
+        } else {
+            Err(self.is_damaged("the checksum does not match the records"))
         }
     }
 
@@ -354,9 +355,10 @@ fn read_footer(file: &File, size: u64, path: &Path) -> Result<(Footer, u64)> {
     let bytes = bytes.and_then(|bytes| {
         bytes.checked_add(records.div_ceil(RECORDS_PER_BLOCK) * CHECKSUM_SIZE as u64)
     });
-    match bytes == Some(before) && footer.origins.is_sorted() {
-        true => Ok((footer, records)),
-        false => Err(damaged()),
+    if bytes == Some(before) && footer.origins.is_sorted() {
+        Ok((footer, records))
+    } else {
+        Err(damaged())
     }
 }
 
@@ -422,10 +424,7 @@ mod tests {
         fn damage_is_an_error(place: prop::sample::Index, bit in 0..8u8, cut: bool) {
             let mut bytes = store();
             let place = place.index(bytes.len());
-            match cut {
-                true => bytes.truncate(place),
-                false => bytes[place] ^= 1 << bit,
-            }
+            if cut { bytes.truncate(place) } else { bytes[place] ^= 1 << bit }
             prop_assert!(read(&bytes).is_err(), "{}", place);
         }
 

@@ -521,9 +521,10 @@ fn no_database(path: &Path) -> Error {
             return Ok(Error::foreign(path, problem));
         }
         // Only regular files are read; reading from a pipe could block.
-        let start = match found.is_file() {
-            true => FileKind::start_of_file(path).at(path, "read")?,
-            false => Vec::new(),
+        let start = if found.is_file() {
+            FileKind::start_of_file(path).at(path, "read")?
+        } else {
+            Vec::new()
         };
         let how = "make an index with polybook make-book";
         let problem = FileKind::problem(path, &start, "an index", how);
@@ -612,9 +613,10 @@ impl Index {
             };
             read_from(path, stream.take(text.length).read_to_end(&mut found))?;
             // The file may be any file if another person made the index, so only the indexed text is returned.
-            return match GameText::of(&found) == text {
-                true => Ok(found),
-                false => Err(changed()),
+            return if GameText::of(&found) == text {
+                Ok(found)
+            } else {
+                Err(changed())
             };
         }
         let place = self.range_of_game(id, first, should_continue)?;
@@ -639,10 +641,7 @@ impl Index {
             Some(_) => start == 0 && header.matches_text(&text),
             None => self.lists_first_move(id, &text)?,
         };
-        match is_game {
-            true => Ok(text),
-            false => Err(changed()),
-        }
+        if is_game { Ok(text) } else { Err(changed()) }
     }
 
     /// Returns `true` if `text`, the text of a game without tags, begins with a move, and the index lists game `id` in
@@ -716,12 +715,15 @@ impl Index {
         first: u64,
         should_continue: &dyn Fn() -> bool,
     ) -> Result<GameRange> {
-        let start_of = |id: u64| match should_continue() {
-            true => Ok(self
-                .header(id as u32)?
-                .offset_of_text()
-                .map(GameOffset::start)),
-            false => Err(Error::Interrupted),
+        let start_of = |id: u64| {
+            if should_continue() {
+                Ok(self
+                    .header(id as u32)?
+                    .offset_of_text()
+                    .map(GameOffset::start))
+            } else {
+                Err(Error::Interrupted)
+            }
         };
         // The index of the fork does not store the offset of a game without tags, so the search begins at the last
         // preceding game that has tags.
@@ -763,9 +765,10 @@ struct Stoppable<'a, R> {
 
 impl<R: Read> Read for Stoppable<'_, R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        match (self.should_continue)() {
-            true => self.stream.read(buffer),
-            false => Err(io::Error::other(Error::Interrupted)),
+        if (self.should_continue)() {
+            self.stream.read(buffer)
+        } else {
+            Err(io::Error::other(Error::Interrupted))
         }
     }
 }
@@ -916,9 +919,10 @@ impl Index {
         let key = explorer_index::rows_key(number as u32);
         let value = self.value(&key)?.unwrap_or_default();
         let games = (self.game_count() - number * ROWS_PER_ENTRY).min(ROWS_PER_ENTRY) as usize;
-        match value.len() == games * ROW_SIZE {
-            true => Ok(value),
-            false => Err(self.malformed(&key)),
+        if value.len() == games * ROW_SIZE {
+            Ok(value)
+        } else {
+            Err(self.malformed(&key))
         }
     }
 
@@ -996,9 +1000,10 @@ impl Index {
             let details = GameDetails::take(&mut rest).ok_or_else(|| self.malformed(&key))?;
             f(&start[..start.len() - rest.len()], details)?;
         }
-        match rest.is_empty() {
-            true => Ok(()),
-            false => Err(self.malformed(&key)),
+        if rest.is_empty() {
+            Ok(())
+        } else {
+            Err(self.malformed(&key))
         }
     }
 

@@ -162,9 +162,10 @@ impl VerifiedIndex {
             }) => {
                 let problem = problem.text().trim_end_matches("make the index again");
                 let problem = problem.trim_end_matches([';', ':', ' ']);
-                let file = match path == index {
-                    true => String::new(),
-                    false => format!("{}: ", path.display()),
+                let file = if path == index {
+                    String::new()
+                } else {
+                    format!("{}: ", path.display())
                 };
                 self.fault(&format!("{file}{problem}"), b"");
                 Ok(())
@@ -563,9 +564,10 @@ impl IndexCheck<'_> {
     /// that the next chunk may contain, or `None` if an item is invalid.
     fn items(&mut self, list: &List<'_>, least: u64, contents: IndexDescription) -> Option<u64> {
         let are_names = list.moves().all(|mv| mv == NAMED);
-        let end = match are_names {
-            true => u64::from(contents.names),
-            false => self.index.game_count(),
+        let end = if are_names {
+            u64::from(contents.names)
+        } else {
+            self.index.game_count()
         };
         self.items += list.len as u64;
         let first = list.first_id()?;
@@ -807,16 +809,18 @@ impl ReadOnly {
 
 impl Env for ReadOnly {
     fn open_sequential_file(&self, path: &Path) -> rusty_leveldb::Result<Box<dyn Read>> {
-        match self.memory.exists(path)? {
-            true => self.memory.open_sequential_file(path),
-            false => Ok(Box::new(self.open(path)?)),
+        if self.memory.exists(path)? {
+            self.memory.open_sequential_file(path)
+        } else {
+            Ok(Box::new(self.open(path)?))
         }
     }
 
     fn open_random_access_file(&self, path: &Path) -> rusty_leveldb::Result<Box<dyn RandomAccess>> {
-        match self.memory.exists(path)? {
-            true => self.memory.open_random_access_file(path),
-            false => Ok(Box::new(self.open(path)?)),
+        if self.memory.exists(path)? {
+            self.memory.open_random_access_file(path)
+        } else {
+            Ok(Box::new(self.open(path)?))
         }
     }
 
@@ -842,12 +846,11 @@ impl Env for ReadOnly {
     }
 
     fn size_of(&self, path: &Path) -> rusty_leveldb::Result<usize> {
-        match self.memory.exists(path)? {
-            true => self.memory.size_of(path),
-            false => {
-                let metadata = self.failure.noted(self.on_disk(path).metadata());
-                Ok(metadata?.len() as usize)
-            }
+        if self.memory.exists(path)? {
+            self.memory.size_of(path)
+        } else {
+            let metadata = self.failure.noted(self.on_disk(path).metadata());
+            Ok(metadata?.len() as usize)
         }
     }
 

@@ -332,9 +332,10 @@ impl Obs {
 
     /// Verifies the database if its EPDs are in a table of their own, because joining the tables uses an SQL index.
     fn verify_epd_table(&self) -> Result<()> {
-        match self.queries.in_two_tables {
-            true => self.verify_once(),
-            false => Ok(()),
+        if self.queries.in_two_tables {
+            self.verify_once()
+        } else {
+            Ok(())
         }
     }
 
@@ -377,9 +378,10 @@ impl Obs {
             ..
         } = &self.queries;
         // If the database has a checksum, the reader notices a row that the index lacks, and checks the order.
-        let query = match self.has_checksum {
-            true => format!("{indexed} {order}"),
-            false => format!("{select} {order}"),
+        let query = if self.has_checksum {
+            format!("{indexed} {order}")
+        } else {
+            format!("{select} {order}")
         };
         Rows::of_query(db, query, self.has_checksum, self.path().to_owned())
     }
@@ -685,16 +687,15 @@ mod tests {
                 let verified = obs.verify_once();
                 let damage = verified.as_ref().err().and_then(Error::carried);
                 // A verification that is stopped stores no result. Once stored, a call reads nothing and cannot stop.
-                match is_stopped && task::lock(&obs.verified).is_none() {
-                    true => assert!(matches!(verified, Err(Error::Interrupted))),
-                    false => {
-                        assert_eq!(verified.is_err(), is_damaged, "{name}: {verified:?}");
-                        assert_eq!(
-                            matches!(damage, Some(ObsError::Damaged(_))),
-                            is_damaged,
-                            "{name}: {verified:?}"
-                        );
-                    }
+                if is_stopped && task::lock(&obs.verified).is_none() {
+                    assert!(matches!(verified, Err(Error::Interrupted)))
+                } else {
+                    assert_eq!(verified.is_err(), is_damaged, "{name}: {verified:?}");
+                    assert_eq!(
+                        matches!(damage, Some(ObsError::Damaged(_))),
+                        is_damaged,
+                        "{name}: {verified:?}"
+                    );
                 }
             }
             assert!(task::lock(&obs.verified).is_some());

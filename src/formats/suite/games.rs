@@ -166,9 +166,10 @@ impl LineCounts {
         } = self;
         let plies = plural(suite.plies as u64, "half-move");
         if *all == 0 {
-            let starts = match suite.starts.is_empty() {
-                true => "the starting position",
-                false => "one of the given positions",
+            let starts = if suite.starts.is_empty() {
+                "the starting position"
+            } else {
+                "one of the given positions"
             };
             let mut problem = Diagnosis::new(format!("no game contains {plies} after {starts}"));
             if suite.plies > 1 {
@@ -233,9 +234,10 @@ impl Ranker<'_> {
         ending.end_line()?;
         let is_kept = self.suite.keeps(Some(ending.results));
         if self.format == SuiteFormat::Pgn {
-            let evaluated = match is_kept {
-                true => self.evaluated(&ending)?,
-                false => Some(RangeCheck::LeftOut),
+            let evaluated = if is_kept {
+                self.evaluated(&ending)?
+            } else {
+                Some(RangeCheck::LeftOut)
             };
             return ending.for_each_line(|line| {
                 let games = line.results.games();

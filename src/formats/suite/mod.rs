@@ -308,10 +308,7 @@ impl EvalRange {
     /// Returns the name of the option that sets the range: `eval-abs` if it applies to the absolute value of the
     /// evaluation, otherwise `eval`.
     pub(super) fn option(&self) -> &'static str {
-        match self.of_either {
-            true => "eval-abs",
-            false => "eval",
-        }
+        if self.of_either { "eval-abs" } else { "eval" }
     }
 
     /// Looks up the evaluation of a position, and checks whether it lies in this range.

@@ -950,9 +950,10 @@ impl MatchCounts {
         counted.results.add(result);
         let [white, black] = game.players.map(|name| self.number(name));
         let players = [white.min(black), white.max(black)];
-        let color = match players[0] == white {
-            true => Color::White,
-            false => Color::Black,
+        let color = if players[0] == white {
+            Color::White
+        } else {
+            Color::Black
         };
         let games = self.encounters.entry(players).or_insert_with(|| {
             self.order.push(players);

@@ -77,12 +77,13 @@ pub(super) fn parse(text: &str) -> Result<Node, Fault> {
     };
     let parsed = sequence(&mut input).and_then(|query| {
         blanks(&mut input)?;
-        match input.input.is_empty() {
-            true => Ok(query),
-            false => expected(
+        if input.input.is_empty() {
+            Ok(query)
+        } else {
+            expected(
                 &input,
                 "an operator, such as and, or, then, =, < or +, or the end of the query",
-            ),
+            )
         }
     });
     parsed.map_err(|err| match err {
@@ -140,9 +141,10 @@ fn letters<'t>(input: &mut Stream<'t>) -> Parsed<&'t str> {
 }
 
 fn require(input: &mut Stream<'_>, token: &'static str) -> Parsed<()> {
-    match symbol(token)(input)? {
-        true => Ok(()),
-        false => expected(input, token),
+    if symbol(token)(input)? {
+        Ok(())
+    } else {
+        expected(input, token)
     }
 }
 
@@ -411,12 +413,11 @@ fn squares(input: &mut Stream<'_>) -> Parsed<Bitboard> {
         Some('a'..='h') => word.len() == 1,
         _ => false,
     };
-    match begins {
-        true => {
-            let place = place(input)?;
-            Ok(rectangle(place, place))
-        }
-        false => Ok(Bitboard::FULL),
+    if begins {
+        let place = place(input)?;
+        Ok(rectangle(place, place))
+    } else {
+        Ok(Bitboard::FULL)
     }
 }
 

@@ -229,9 +229,10 @@ impl Compiler {
 
 /// Copies the items of a list, mirrored if `is_mirrored` says so.
 fn oriented<T: Clone>(items: &[T], is_mirrored: bool, mirror: fn(&T) -> T) -> Vec<T> {
-    match is_mirrored {
-        true => items.iter().map(mirror).collect(),
-        false => items.to_vec(),
+    if is_mirrored {
+        items.iter().map(mirror).collect()
+    } else {
+        items.to_vec()
     }
 }
 
@@ -379,9 +380,10 @@ impl Number {
                 let mut sum = (0i64, 0i64);
                 for (is_subtracted, term) in terms {
                     let (low, high) = term.range(bounds)?;
-                    sum = match is_subtracted {
-                        false => (sum.0.checked_add(low)?, sum.1.checked_add(high)?),
-                        true => (sum.0.checked_sub(high)?, sum.1.checked_sub(low)?),
+                    sum = if *is_subtracted {
+                        (sum.0.checked_sub(high)?, sum.1.checked_sub(low)?)
+                    } else {
+                        (sum.0.checked_add(low)?, sum.1.checked_add(high)?)
                     };
                 }
                 Some(sum)
@@ -497,12 +499,13 @@ impl<P: Position + Clone> Now<'_, P> {
             Number::Negative(number) => -self.number(number),
             Number::Product(factors) => factors.iter().map(|factor| self.number(factor)).product(),
             Number::Sum(terms) => {
-                let terms = terms
-                    .iter()
-                    .map(|(is_subtracted, term)| match is_subtracted {
-                        true => -self.number(term),
-                        false => self.number(term),
-                    });
+                let terms = terms.iter().map(|(is_subtracted, term)| {
+                    if *is_subtracted {
+                        -self.number(term)
+                    } else {
+                        self.number(term)
+                    }
+                });
                 terms.sum()
             }
         }

@@ -500,10 +500,11 @@ fn without_escapes(text: &str) -> Cow<'_, str> {
 /// after an initial with a blank. `Carlsen, M.` thus equals `Carlsen,M`, and `J.R.` equals `J. R.`.
 pub(crate) fn normalized(name: &str) -> String {
     let name = &*without_escapes(name);
-    let lower: Cow<'_, str> = match name.is_ascii() {
-        true => name.to_ascii_lowercase().into(),
+    let lower: Cow<'_, str> = if name.is_ascii() {
+        name.to_ascii_lowercase().into()
+    } else {
         // The lower case of a letter may not be in NFC, so the text is normalized again.
-        false => caseless(name.nfc()).nfc().collect(),
+        caseless(name.nfc()).nfc().collect()
     };
     let mut folded = String::with_capacity(lower.len());
     // The number of letters since the start of the word. After 1, a period ends an initial.

@@ -515,9 +515,10 @@ fn count_rows(rows: &[ObsRow], variant: Variant, arrivals: bool) -> RowCounts {
                 note_step(pos.position(), mv, &mut found.uncertain);
             }
             if in_book && !arrivals {
-                let counts = match hides {
-                    true => &mut found.uncertain,
-                    false => &mut found.counts,
+                let counts = if hides {
+                    &mut found.uncertain
+                } else {
+                    &mut found.counts
                 };
                 counts.push(pos.key(), mv, turn, row.stats);
             }
@@ -704,9 +705,10 @@ impl<'a> ConvertBook<'a> {
         format: TableFormat,
     ) -> Result<Converted> {
         let has_number = !matches!(format, TableFormat::Csv | TableFormat::Jsonl);
-        let columns = match has_number {
-            true => "key,move,fen,san,uci,weight,learn",
-            false => "Key,FEN,SAN,UCI,Weight,Learn",
+        let columns = if has_number {
+            "key,move,fen,san,uci,weight,learn"
+        } else {
+            "Key,FEN,SAN,UCI,Weight,Learn"
         };
         let mut file = TableOutput::begin(out, format, columns)?;
         let mut entries = 0;

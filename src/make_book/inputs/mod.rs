@@ -427,12 +427,13 @@ fn other_options(theirs: &str, by: Grouping, own: &str, has_games: bool) -> Stri
              counts, or first make counts of the games, and then add up both"
         );
     }
-    let (by, or) = match by.is_none() {
-        true => (String::new(), ""),
-        false => (
+    let (by, or) = if by.is_none() {
+        (String::new(), "")
+    } else {
+        (
             format!(" by {by}"),
             ", or choose the rows of a class with DuckDB",
-        ),
+        )
     };
     format!(
         "this input contains counts made with {theirs}{by} instead of games, so {own} cannot be applied: give the PGN \

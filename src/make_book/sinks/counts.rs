@@ -277,9 +277,10 @@ impl<'a> ClassBatch<'a> {
     /// position. `turn` is the side to move, and `facts` contains further data of the half-move. Adds nothing if the
     /// position has no valid key (the key is 0).
     fn push(&mut self, position: KeyedIdentity, mv: BookMove, turn: Color, facts: PlyFacts) {
-        let key = match self.has_identities {
-            true => position.identity(),
-            false => position.key(),
+        let key = if self.has_identities {
+            position.identity()
+        } else {
+            position.key()
         };
         if key == 0 {
             return;

@@ -90,9 +90,10 @@ pub(super) fn held_bytes(options: &MakeBook) -> usize {
 /// `batch_offset` is the offset of the game's batch in the input.
 pub(super) fn offset_of(game: &GameReader<'_>, batch_offset: u64) -> GameOffset {
     let start = batch_offset + game.game_offset() as u64;
-    match game.first_tag_offset().is_some() {
-        true => GameOffset::Tags(start),
-        false => GameOffset::Moves(start),
+    if game.first_tag_offset().is_some() {
+        GameOffset::Tags(start)
+    } else {
+        GameOffset::Moves(start)
     }
 }
 

@@ -221,9 +221,10 @@ impl ByteRun {
         } else {
             self.memory
         };
-        match self.tail.len() <= most {
-            true => Ok(()),
-            false => self.spill(BLOCK_SIZE),
+        if self.tail.len() <= most {
+            Ok(())
+        } else {
+            self.spill(BLOCK_SIZE)
         }
     }
 
@@ -705,10 +706,7 @@ mod tests {
             // The second run begins after the first one in the file.
             for is_at_once in [false, true] {
                 let mut run = ByteRun::within(memory, &file);
-                match is_at_once {
-                    true => run.append_bits(&records).unwrap(),
-                    false => records.iter().for_each(|record| run.push(*record).unwrap()),
-                }
+                if is_at_once { run.append_bits(&records).unwrap() } else { records.iter().for_each(|record| run.push(*record).unwrap()) }
                 let run = run.finish().unwrap();
                 prop_assert_eq!(run.is_spilled, memory == 0 && len > 0);
                 prop_assert_eq!(run.records_len(), len as u64);
