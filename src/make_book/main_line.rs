@@ -10,7 +10,7 @@
 use shakmaty::{Color, Move};
 use siphasher::sip::SipHasher13;
 
-use super::{collected::Needs, options::MakeBook};
+use super::{needs::Needs, options::MakeBook};
 use crate::{
     chess::position::{BookMove, Keyed, PieceLetters, Rules, Variant, has_inner_castling_rook},
     games::{

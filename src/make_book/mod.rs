@@ -7,12 +7,14 @@
 //!
 //! The outputs of a run depend only on its inputs and options, never on the number of threads or the memory budget.
 
-mod collected;
+mod budget;
 #[cfg(feature = "obs")]
 pub mod convert;
+mod data;
 mod extract;
 mod inputs;
 mod main_line;
+mod needs;
 mod options;
 mod pipeline;
 pub mod plies;

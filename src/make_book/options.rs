@@ -11,7 +11,7 @@ use std::{
 use super::{extract::Extract, report::Progress};
 use crate::{
     chess::position::{PieceLetters, Variant, VariantChoice},
-    error::{Error, Result},
+    error::{Advice, Error, Result},
     formats::{
         book::Weights,
         counts::{Grouping, MoveFilter},
@@ -22,6 +22,9 @@ use crate::{
     provenance::{option_text, switch, valued},
     storage::sort::Memory,
 };
+
+/// Advice for a run whose outputs would be empty.
+pub(super) const EMPTY_OUTPUTS: Advice = Advice::option("{} writes empty outputs", "allow-empty");
 
 /// The treatment of games whose result is unknown, such as unfinished games.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]

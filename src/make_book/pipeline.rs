@@ -5,13 +5,15 @@ use std::{ops::Range, path::Path, sync::atomic::Ordering};
 use rayon::ThreadPool;
 
 use super::{
-    collected::{Budget, CollectedData, Merging, Needs, OrderedResults, SortedCounts},
+    budget::{Budget, Merging},
+    data::{CollectedData, OrderedResults, SortedCounts},
     inputs::Inputs,
-    options::MakeBook,
+    needs::Needs,
+    options::{EMPTY_OUTPUTS, MakeBook},
     report::Report,
     run::{BatchDispatcher, Run},
     sequence::BatchId,
-    sink::{EMPTY_OUTPUTS, Plan, Sink},
+    sink::{Plan, Sink},
     sinks,
 };
 use crate::{

@@ -6,8 +6,8 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use shakmaty::{Chess, Color};
 
 use super::{
-    collected::Needs,
     main_line::{MainLine, Problem, VariationPly, Variations},
+    needs::Needs,
     options::{MakeBook, Unfinished},
     report::{Rejection, Report, Totals, VariantRejection},
     sink::{BatchSink, CountedGame},

@@ -14,7 +14,9 @@ use std::{
 use rayon::Scope;
 
 use super::{
-    collected::{Budget, Needs, OrderedResults, SortedCounts},
+    budget::Budget,
+    data::{OrderedResults, SortedCounts},
+    needs::Needs,
     options::MakeBook,
     replay::{Outcome, Replayer},
     report::Phase,

@@ -6,7 +6,8 @@
 use std::{collections::BTreeMap, iter::repeat_n};
 
 use super::{
-    collected::{Budget, OrderedResults, Starts},
+    budget::Budget,
+    data::{OrderedResults, Starts},
     options::MakeBook,
     replay::Outcome,
     report::{Rejection, Report, Totals, VariantRejection},

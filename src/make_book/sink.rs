@@ -9,7 +9,8 @@ use std::{collections::BTreeMap, path::Path};
 use shakmaty::Color;
 
 use super::{
-    collected::{Budget, CollectedData},
+    budget::Budget,
+    data::CollectedData,
     main_line::{Ply, VariationPly},
     report::Phase,
 };
@@ -192,9 +193,6 @@ pub(crate) struct CountedGame<'a> {
     /// Whether the key of the last position is a valid book key.
     pub last_in_book: bool,
 }
-
-/// Advice for a run whose outputs would be empty.
-pub(super) const EMPTY_OUTPUTS: Advice = Advice::option("{} writes empty outputs", "allow-empty");
 
 /// Returns an error if `met`, which maps each variant of the games to their number, contains several variants. It is
 /// called for an output that cannot store the variant of each position. `output` is the name of the output's format,

@@ -16,14 +16,8 @@ use quick_cache::{OptionsBuilder, Weighter, sync::Cache};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::{Refusal, hash, request::query_of};
+use super::{JSON, PGN, Refusal, hash, request::query_of};
 use crate::json;
-
-/// The media type of JSON documents.
-pub(super) const JSON: &str = "application/json";
-
-/// The media type of games in PGN.
-pub(super) const PGN: &str = "application/x-chess-pgn";
 
 /// The body of an HTTP response, and its media type.
 #[derive(Clone)]

@@ -57,6 +57,12 @@ pub use self::{
     server::{IndexProgress, Indexing, Listening, Log, ProgressFn, Served, Server, Stop},
 };
 
+/// The media type of JSON documents.
+const JSON: &str = "application/json";
+
+/// The media type of games in PGN.
+const PGN: &str = "application/x-chess-pgn";
+
 /// Returns a 64-bit hash of a value. Equal values have equal hashes in one build of the program. A different build may
 /// return different hashes.
 fn hash(value: &impl Hash) -> u64 {

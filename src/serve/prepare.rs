@@ -11,8 +11,8 @@ use std::{
 use shakmaty::variant::VariantPosition;
 
 use super::{
-    Refusal, Request,
-    content::{CacheKey, JSON, PGN, ResponseBody},
+    JSON, PGN, Refusal, Request,
+    content::{CacheKey, ResponseBody},
     make::min_games,
     state::{AnsweredGames, AppState},
 };

@@ -10,7 +10,7 @@ use axum::{
 };
 use serde_json::json;
 
-use super::content::JSON;
+use super::JSON;
 use crate::{
     error::{self, Error, NamedOption},
     text::is_unsafe,

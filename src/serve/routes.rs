@@ -29,9 +29,9 @@ use tower_http::{
 };
 
 use super::{
-    Parameters, Request as ParsedRequest, Route,
+    JSON, PGN, Parameters, Request as ParsedRequest, Route,
     client::{Client, StopAtEnd, while_connected, while_wanted},
-    content::{CacheKey, JSON, PGN, ResponseBody, not_modified},
+    content::{CacheKey, ResponseBody, not_modified},
     guard::Origin,
     make, page, prepare,
     queue::Permit,

@@ -20,10 +20,10 @@ use shakmaty::Color;
 use tokio::sync::{oneshot, watch};
 
 use super::{
-    BookFile, Parameters, Refusal, Request, Route, ServedRepertoire,
+    BookFile, JSON, PGN, Parameters, Refusal, Request, Route, ServedRepertoire,
     board::{Board, Moves},
     client::{Client, while_connected},
-    content::{CacheKey, JSON, PGN, ResponseBody, ResponseCache, etag_of, response_cache},
+    content::{CacheKey, ResponseBody, ResponseCache, etag_of, response_cache},
     hash,
     queue::{FairQueue, Permit, QueueLimits, Visitor},
     request,

@@ -13,7 +13,7 @@ use crate::{
     games::{pgn::Input, selection::Condition},
     kind::FileKind,
     make_book::{
-        collected::Needs,
+        needs::Needs,
         replay::Outcome,
         report::{Report, Totals},
         run::{BatchDispatcher, Run},

@@ -15,7 +15,7 @@ use std::{
 };
 
 use super::{
-    collected::{BYTES_PER_DIRECTORY, OrderedSize},
+    budget::{BYTES_PER_DIRECTORY, OrderedSize},
     options::MakeBook,
     replay::Outcome,
     run::{BatchDispatcher, Run},

@@ -7,8 +7,10 @@ use crate::{
     error::{Diagnosis, Error, Result},
     formats::book::{BookMaker, begin_book},
     make_book::{
-        collected::{Budget, CollectedData, Needs},
+        budget::Budget,
+        data::CollectedData,
         inputs::Inputs,
+        needs::Needs,
         options::MakeBook,
         report::{BookReport, Phase},
         sink::{Plan, Sink},

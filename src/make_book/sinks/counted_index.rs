@@ -18,11 +18,12 @@ use crate::{
         results::Results,
     },
     make_book::{
-        collected::{CollectedData, Needs},
+        data::CollectedData,
         inputs::{Inputs, max_ply_values, smallest_max_ply},
-        options::MakeBook,
+        needs::Needs,
+        options::{EMPTY_OUTPUTS, MakeBook},
         report::{IndexReport, Phase},
-        sink::{EMPTY_OUTPUTS, Plan, Sink},
+        sink::{Plan, Sink},
     },
     storage::{output::Finished, sort::SHARDS},
 };

@@ -14,8 +14,10 @@ use crate::{
     },
     games::pgn::{Date, GameReader, RatingGroup, Speed, rating},
     make_book::{
-        collected::{Budget, CollectedData, Needs},
+        budget::Budget,
+        data::CollectedData,
         inputs::Inputs,
+        needs::Needs,
         options::MakeBook,
         report::{CountsReport, Phase},
         sequence::retain_stretches,

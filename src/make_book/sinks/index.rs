@@ -15,8 +15,10 @@ use crate::{
     },
     games::pgn::GameReader,
     make_book::{
-        collected::{Budget, CollectedData, Needs},
+        budget::Budget,
+        data::CollectedData,
         inputs::Inputs,
+        needs::Needs,
         options::MakeBook,
         report::{IndexReport, Phase},
         sink::{BatchSink, CountedGame, Plan, Sink},

@@ -13,7 +13,7 @@ mod index;
 mod obs;
 mod suite;
 
-use super::{collected::Needs, inputs::Inputs, options::MakeBook, sink::Plan};
+use super::{inputs::Inputs, needs::Needs, options::MakeBook, sink::Plan};
 
 /// A function that plans one kind of output. If the options request the output, the function returns its plan and adds
 /// the data that the output needs to the [`Needs`]. Otherwise, it returns `None`.

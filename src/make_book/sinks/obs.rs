@@ -9,8 +9,10 @@ use crate::{
     error::Result,
     formats::obs::{Info, ObsWriter},
     make_book::{
-        collected::{Budget, CollectedData, Needs},
+        budget::Budget,
+        data::CollectedData,
         inputs::Inputs,
+        needs::Needs,
         options::MakeBook,
         report::{ObsReport, Phase},
         sink::{Plan, Sink, refuse_several_variants},

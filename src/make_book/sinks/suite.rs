@@ -7,8 +7,9 @@ use crate::{
     error::{Advice, Diagnosis, Error, Result, plural},
     formats::suite::{self, GameLine, GameLines, SuiteFormat, is_chess960_start},
     make_book::{
-        collected::{CollectedData, Needs},
+        data::CollectedData,
         inputs::Inputs,
+        needs::Needs,
         options::{MakeBook, SuiteOutput},
         report::SuiteReport,
         sink::{BatchSink, CountedGame, Plan, Sink, refuse_several_variants},

@@ -30,10 +30,12 @@ use crate::{
 #[cfg(feature = "compression")]
 mod frames;
 #[cfg(feature = "compression")]
+mod packed;
+#[cfg(feature = "compression")]
 mod unpack;
 
 #[cfg(feature = "compression")]
-use self::{frames::memory_ahead, unpack::send_packed};
+use self::{frames::memory_ahead, packed::send_packed};
 
 /// A source of PGN: a file or standard input. [`MakeBook`](crate::MakeBook) also accepts a directory of
 /// [counts](crate::formats::counts).
