@@ -61,7 +61,7 @@ impl fmt::Display for NamedOption {
 
 /// A function with which an interface spells options in advice. It returns `None` if the interface does not have the
 /// option. Advice that names this option is then left out.
-pub type Spelling = fn(&NamedOption) -> Option<String>;
+pub type SpellOption = fn(&NamedOption) -> Option<String>;
 
 /// What the user can do about a problem: a sentence that names at most one option.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -111,7 +111,7 @@ impl Advice {
     }
 
     /// Returns the sentence with the option spelled by `spell`, or `None` if the interface does not have the option.
-    fn worded(&self, spell: Spelling) -> Option<String> {
+    fn worded(&self, spell: SpellOption) -> Option<String> {
         match &self.option {
             None => Some(self.sentence.clone().into_owned()),
             Some(option) => Some(self.sentence.replacen("{}", &spell(option)?, 1)),
@@ -163,7 +163,7 @@ impl Diagnosis {
     }
 
     /// Returns the description and the advice, in which `spell` spells the options of an interface.
-    pub fn worded(&self, spell: Spelling) -> String {
+    pub fn worded(&self, spell: SpellOption) -> String {
         let advice = self.advice.iter().filter_map(|advice| advice.worded(spell));
         let advice = advice.collect::<Vec<_>>().join(", or ");
         if advice.is_empty() {
@@ -456,7 +456,7 @@ impl Error {
     }
 
     /// Returns the message of the error, in which `spell` spells the options of an interface.
-    pub fn worded(&self, spell: Spelling) -> String {
+    pub fn worded(&self, spell: SpellOption) -> String {
         match self {
             Error::File { path, problem, .. } => {
                 format!("{}: {}", path.display(), problem.worded(spell))

@@ -98,7 +98,7 @@ cfg_if::cfg_if! {
 pub use self::error::plural;
 pub use self::{
     chess::position,
-    error::{Advice, Diagnosis, Error, ErrorKind, ForeignFormat, NamedOption, Result, Spelling},
+    error::{Advice, Diagnosis, Error, ErrorKind, ForeignFormat, NamedOption, Result, SpellOption},
     formats::book,
     kind::FileKind,
 };

@@ -5,7 +5,7 @@ use std::{env, fs, path::PathBuf, sync::Arc, thread};
 use anyhow::Context as _;
 use polybook::{
     Error,
-    download::{Account, Collected, Download, Downloaded, Notice, Options, Token},
+    download::{AccessToken, Account, Collected, Download, Downloaded, Notice, Options},
     storage::output::is_standard_output,
 };
 
@@ -89,7 +89,7 @@ pub struct Args {
 
 impl Args {
     /// Reads the token from the file or the environment variable. Returns `None` if neither is given.
-    fn token(&self) -> anyhow::Result<Option<Token>> {
+    fn token(&self) -> anyhow::Result<Option<AccessToken>> {
         let (text, source) = if let Some(path) = &self.token_file {
             let text = fs::read_to_string(file_of(path)?);
             let text = text.with_context(|| format!("cannot read {}", path.display()))?;
@@ -99,7 +99,7 @@ impl Args {
         } else {
             return Ok(None);
         };
-        match Token::new(&text) {
+        match AccessToken::new(&text) {
             Some(token) => Ok(Some(token)),
             None => Err(Usage(format!(
                 "{source} contains no token of Lichess: a token consists of letters, digits and underscores"

@@ -70,7 +70,7 @@ pub struct OpenOptions<'a> {
 /// PGN, an index, a counts directory, an OOBS database or a book.
 #[derive(Debug)]
 pub struct OpenedSource {
-    kind: Kind,
+    kind: SourceKind,
     variants: BTreeSet<Variant>,
     /// The variant that the file states, or `None` if it does not state exactly one.
     stated: Option<Variant>,
@@ -136,7 +136,7 @@ fn state_of(path: &Path) -> Result<Option<FileState>> {
 }
 
 #[derive(Debug)]
-enum Kind {
+enum SourceKind {
     Book {
         book: Book,
         /// Whether the source contains moves of weight 0, which programs never play.
@@ -178,14 +178,14 @@ impl OpenedSource {
         }
         match OpenedSource::stored(path, options)? {
             Some(OpenedSource {
-                kind: Kind::Obs(obs),
+                kind: SourceKind::Obs(obs),
                 variants,
                 stated,
                 ..
             }) => {
                 let (moves, skipped) = options.moves_of(&obs, &variants)?;
                 Ok(OpenedSource {
-                    kind: Kind::Lines {
+                    kind: SourceKind::Lines {
                         moves: Box::new(moves),
                         main_lines: None,
                     },
@@ -212,7 +212,7 @@ impl OpenedSource {
                 };
                 let main_lines = OpenedSource::count_moves(path, |run, _| run, &quietly)?;
                 let kind = match (lines.kind, main_lines.kind) {
-                    (Kind::Counts(moves), Kind::Counts(main)) => Kind::Lines {
+                    (SourceKind::Counts(moves), SourceKind::Counts(main)) => SourceKind::Lines {
                         moves,
                         main_lines: Some(main),
                     },
@@ -248,7 +248,7 @@ impl OpenedSource {
     ) -> Result<OpenedSource> {
         match OpenedSource::not_games(path, options)? {
             // The games of this index that reached a position may have come by other moves. The explorer refuses it.
-            Some(known) if matches!(known.kind, Kind::ForkIndex(_)) => {
+            Some(known) if matches!(known.kind, SourceKind::ForkIndex(_)) => {
                 return OpenedSource::indexes(&[path], options);
             }
             Some(known) => return Ok(known),
@@ -271,7 +271,7 @@ impl OpenedSource {
         let Some(mut known) = OpenedSource::not_games(path, options)? else {
             return OpenedSource::repertoire(path, options);
         };
-        if let Kind::Book { with_unplayed, .. } = &mut known.kind {
+        if let SourceKind::Book { with_unplayed, .. } = &mut known.kind {
             *with_unplayed = true;
         }
         Ok(known)
@@ -293,7 +293,7 @@ impl OpenedSource {
         }
         // Otherwise, the first look-up would verify the whole database. An engine has less time for its first move.
         if let Some(OpenedSource {
-            kind: Kind::Obs(obs),
+            kind: SourceKind::Obs(obs),
             ..
         }) = &known
         {
@@ -361,7 +361,7 @@ impl OpenedSource {
             obs.variant(options.variant)?;
             let own = obs.info().variant.parse().ok();
             options.refuse_other(path, std::slice::from_ref(&obs.info().variant))?;
-            return Ok(with(Kind::Obs(Box::new(obs)), own));
+            return Ok(with(SourceKind::Obs(Box::new(obs)), own));
         }
         let is_named_book = path
             .extension()
@@ -373,7 +373,7 @@ impl OpenedSource {
             options.refuse_other(path, &book.variants()?)?;
             let with_unplayed = false;
             return Ok(with(
-                Kind::Book {
+                SourceKind::Book {
                     book,
                     with_unplayed,
                 },
@@ -391,7 +391,7 @@ impl OpenedSource {
         filters: &Selection,
     ) -> OpenedSource {
         OpenedSource::without_file(
-            Kind::Filtered(Arc::clone(explorer), variant, Box::new(filters.clone())),
+            SourceKind::Filtered(Arc::clone(explorer), variant, Box::new(filters.clone())),
             BTreeSet::from([variant]),
         )
     }
@@ -422,7 +422,7 @@ impl OpenedSource {
                 pos.play(*mv);
             }
         }
-        let extended = Kind::Extended(Arc::clone(repertoire), added);
+        let extended = SourceKind::Extended(Arc::clone(repertoire), added);
         OpenedSource {
             starts: repertoire.starts.clone(),
             ..OpenedSource::without_file(extended, repertoire.variants.clone())
@@ -436,7 +436,7 @@ impl OpenedSource {
     ///
     /// Returns an error if the file cannot be read.
     pub(super) fn added_moves(&self, pos: &Keyed<VariantPosition>) -> Result<Vec<Move>> {
-        let Kind::Extended(repertoire, added) = &self.kind else {
+        let SourceKind::Extended(repertoire, added) = &self.kind else {
             return Ok(Vec::new());
         };
         let of_file = repertoire.moves(pos)?;
@@ -446,7 +446,7 @@ impl OpenedSource {
     }
 
     /// Creates a source of moves that does not belong to a file.
-    fn without_file(kind: Kind, variants: BTreeSet<Variant>) -> OpenedSource {
+    fn without_file(kind: SourceKind, variants: BTreeSet<Variant>) -> OpenedSource {
         OpenedSource {
             kind,
             variants,
@@ -478,7 +478,7 @@ impl OpenedSource {
         Ok(OpenedSource {
             stated,
             ..OpenedSource::without_file(
-                Kind::ForkIndex(Box::new(index)),
+                SourceKind::ForkIndex(Box::new(index)),
                 stated.map_or_else(|| Variant::ALL.into(), |own| BTreeSet::from([own])),
             )
         })
@@ -502,7 +502,7 @@ impl OpenedSource {
             stated,
             warnings: Vec::from_iter(lacking.map(|line| line.trim_end().to_owned())),
             ..OpenedSource::without_file(
-                Kind::Explored(Box::new(Explored(explorer, variant))),
+                SourceKind::Explored(Box::new(Explored(explorer, variant))),
                 stated.map_or_else(|| Variant::ALL.into(), |own| BTreeSet::from([own])),
             )
         })
@@ -532,7 +532,7 @@ impl OpenedSource {
         let mut variants = variants_of(&report);
         variants.extend(options.variant);
         Ok(OpenedSource {
-            kind: Kind::Counts(Box::new(counts)),
+            kind: SourceKind::Counts(Box::new(counts)),
             variants,
             stated: None,
             pgn: None,
@@ -590,7 +590,7 @@ impl OpenedSource {
     }
 
     fn read_as(&mut self, variant: Variant) {
-        if let Kind::Explored(explored) = &mut self.kind {
+        if let SourceKind::Explored(explored) = &mut self.kind {
             explored.1 = variant;
         }
     }
@@ -645,7 +645,7 @@ impl OpenedSource {
     pub fn color_warning(&self, color: Color) -> Result<Option<String>> {
         let other = color.other();
         let is_for = format!("Repertoire for {other}");
-        if let Kind::Book { book, .. } = &self.kind
+        if let SourceKind::Book { book, .. } = &self.kind
             && let Some(header) = book.readable_header()?
             && header.comment.contains(&is_for)
         {
@@ -691,7 +691,7 @@ impl OpenedSource {
     pub fn has_results(&self) -> bool {
         !matches!(
             self.kind,
-            Kind::Book { .. } | Kind::Lines { .. } | Kind::Extended(..)
+            SourceKind::Book { .. } | SourceKind::Lines { .. } | SourceKind::Extended(..)
         )
     }
 
@@ -699,7 +699,7 @@ impl OpenedSource {
     /// `None`.
     pub fn explorer(&self) -> Option<&Explorer> {
         match &self.kind {
-            Kind::Explored(explored) => Some(&explored.0),
+            SourceKind::Explored(explored) => Some(&explored.0),
             _ => None,
         }
     }
@@ -713,7 +713,7 @@ impl OpenedSource {
     /// Returns the book, or `None` if this source is not a book.
     pub(super) fn into_book(self) -> Option<Book> {
         match self.kind {
-            Kind::Book { book, .. } => Some(book),
+            SourceKind::Book { book, .. } => Some(book),
             _ => None,
         }
     }
@@ -845,7 +845,7 @@ fn warnings(report: &Report) -> Vec<String> {
 impl MoveSource for OpenedSource {
     fn moves(&self, pos: &Keyed<VariantPosition>) -> Result<Vec<TreeMove>> {
         match &self.kind {
-            Kind::Book {
+            SourceKind::Book {
                 book,
                 with_unplayed,
             } => {
@@ -853,12 +853,12 @@ impl MoveSource for OpenedSource {
                 moves.retain(|mv| mv.weight > 0 || *with_unplayed);
                 Ok(moves)
             }
-            Kind::Obs(obs) => MoveSource::moves(obs.as_ref(), pos),
-            Kind::Counts(counts) => moves_of(counts, pos, |mv, stats| {
+            SourceKind::Obs(obs) => MoveSource::moves(obs.as_ref(), pos),
+            SourceKind::Counts(counts) => moves_of(counts, pos, |mv, stats| {
                 let results = Results::from_side(pos.position().turn(), stats);
                 TreeMove::without_evaluation(mv, stats.games(), Some(results))
             }),
-            Kind::Lines { moves, main_lines } => {
+            SourceKind::Lines { moves, main_lines } => {
                 let mut moves = moves_of(moves, pos, |mv, stats| {
                     TreeMove::without_evaluation(mv, stats.games(), None)
                 })?;
@@ -874,12 +874,12 @@ impl MoveSource for OpenedSource {
                 }
                 Ok(moves)
             }
-            Kind::Explored(explored) => explored.moves(pos),
-            Kind::ForkIndex(index) => index.moves(pos),
-            Kind::Filtered(explorer, variant, filters) => {
+            SourceKind::Explored(explored) => explored.moves(pos),
+            SourceKind::ForkIndex(index) => index.moves(pos),
+            SourceKind::Filtered(explorer, variant, filters) => {
                 played(explorer, *variant, pos.position(), filters)
             }
-            Kind::Extended(repertoire, added) => {
+            SourceKind::Extended(repertoire, added) => {
                 let mut moves = repertoire.moves(pos)?;
                 let added = added.get(&pos.identity()).into_iter().flatten();
                 let is_new = |mv: &&TreeMove| moves.iter().all(|known| known.mv != mv.mv);
@@ -892,20 +892,20 @@ impl MoveSource for OpenedSource {
 
     fn position_id(&self, pos: &Keyed<VariantPosition>) -> u64 {
         match &self.kind {
-            Kind::Book { book, .. } => book.position_id(pos),
-            Kind::Extended(repertoire, _) => repertoire.position_id(pos),
+            SourceKind::Book { book, .. } => book.position_id(pos),
+            SourceKind::Extended(repertoire, _) => repertoire.position_id(pos),
             _ => pos.identity(),
         }
     }
 
     fn lacks(&self, key: u64) -> bool {
-        matches!(&self.kind, Kind::Book { book, .. } if book.lacks(key))
+        matches!(&self.kind, SourceKind::Book { book, .. } if book.lacks(key))
     }
 
     fn refuse_changed(&self) -> Result<()> {
         match &self.kind {
-            Kind::Obs(obs) => obs.refuse_changed(),
-            Kind::Extended(repertoire, _) => MoveSource::refuse_changed(&**repertoire),
+            SourceKind::Obs(obs) => obs.refuse_changed(),
+            SourceKind::Extended(repertoire, _) => MoveSource::refuse_changed(&**repertoire),
             _ => Ok(()),
         }
     }

@@ -76,7 +76,7 @@ impl RemovedMoves {
         let moves = games.offset();
         let end_of_words = |end: usize| moves + text[moves..end.max(moves)].trim_ascii_end().len();
         let mut lines = OpenLines::of_game(start);
-        let mut read = vec![OpenLine::new(moves)];
+        let mut read = vec![UnfinishedLine::new(moves)];
         let mut lacks_moves = false;
         loop {
             let (begin, token) = games.next_token_with_begin();
@@ -85,7 +85,7 @@ impl RemovedMoves {
             match lines.step(token) {
                 Step::BeginVariation => {
                     line.end_last_move(begin);
-                    read.push(OpenLine::new(games.offset()));
+                    read.push(UnfinishedLine::new(games.offset()));
                 }
                 Step::EndVariation => {
                     let variation = read.pop().expect("a variation was open").closed(begin);
@@ -124,7 +124,7 @@ impl ReadGame {
     /// Creates a game from its main line `lines[0]`, whose text ends at the offset `end`. The other lines are
     /// variations that were never closed. They are ignored, so their text stays unchanged. `lacks_moves` is `true` if
     /// at least one move must be removed.
-    fn new(mut lines: Vec<OpenLine>, end: usize, lacks_moves: bool) -> ReadGame {
+    fn new(mut lines: Vec<UnfinishedLine>, end: usize, lacks_moves: bool) -> ReadGame {
         lines.truncate(1);
         let main = lines.pop().expect("the main line is never closed");
         ReadGame {
@@ -153,16 +153,16 @@ struct ReadLineMove {
 }
 
 /// A main line or a variation whose moves are being read.
-struct OpenLine {
+struct UnfinishedLine {
     begin: usize,
     strays: Vec<Range<usize>>,
     moves: Vec<ReadLineMove>,
 }
 
-impl OpenLine {
+impl UnfinishedLine {
     /// Creates a line without moves whose text begins at the offset `begin`.
-    fn new(begin: usize) -> OpenLine {
-        OpenLine {
+    fn new(begin: usize) -> UnfinishedLine {
+        UnfinishedLine {
             begin,
             strays: Vec::new(),
             moves: Vec::new(),

@@ -513,7 +513,7 @@ pub(crate) struct OrderedParts(Vec<OrderedPart>);
 struct OrderedPart {
     part: Part,
     /// The row groups, in the order of the file.
-    groups: Vec<Group>,
+    groups: Vec<RowGroup>,
     /// The number of rows that have been read since the last check.
     rows_read: AtomicU64,
     /// The number of half-moves that the rows read since the last check count.
@@ -522,7 +522,7 @@ struct OrderedPart {
 
 /// The range of position keys and the number of rows in a Parquet row group, according to the metadata of the file.
 #[derive(Clone, Debug)]
-struct Group {
+struct RowGroup {
     keys: RangeInclusive<i64>,
     rows: u64,
 }
@@ -572,8 +572,10 @@ impl OrderedPart {
             let groups = file
                 .groups()
                 .iter()
-                .map(|group| Group::find(group, &columns));
-            Ok(groups.collect::<Option<Vec<Group>>>().filter(|_| in_order))
+                .map(|group| RowGroup::find(group, &columns));
+            Ok(groups
+                .collect::<Option<Vec<RowGroup>>>()
+                .filter(|_| in_order))
         };
         let groups = part.named(caught(find))?;
         Ok(groups.map(|groups| OrderedPart::new(part, groups)))
@@ -590,8 +592,8 @@ impl OrderedPart {
             }
             let mut groups = Vec::new();
             for (number, group) in file.groups().iter().enumerate() {
-                groups.push(Group {
-                    keys: Group::keys(group, columns.key.index()).unwrap_or(i64::MIN..=i64::MAX),
+                groups.push(RowGroup {
+                    keys: RowGroup::keys(group, columns.key.index()).unwrap_or(i64::MIN..=i64::MAX),
                     rows: file.rows(number)? as u64,
                 });
             }
@@ -608,7 +610,7 @@ impl OrderedPart {
 
     /// Creates an `OrderedPart` for the Parquet file `part`, with 0 rows read. `groups` contains the row groups of the
     /// file.
-    fn new(part: &Part, groups: Vec<Group>) -> OrderedPart {
+    fn new(part: &Part, groups: Vec<RowGroup>) -> OrderedPart {
         OrderedPart {
             part: part.clone(),
             groups,
@@ -638,13 +640,13 @@ impl OrderedPart {
     }
 }
 
-impl Group {
+impl RowGroup {
     /// Returns the range of keys and the number of rows of a row group, according to its metadata. Returns `None` if
     /// the row group cannot be read by ranges of keys.
     ///
     /// A row group can be read by ranges of keys if its metadata states its first and last key, and that its rows are
     /// sorted by key and move. It must have at least one row and at most [`MAX_ROWS_PER_GROUP`].
-    fn find(group: &RowGroupMetaData, columns: &PartColumns) -> Option<Group> {
+    fn find(group: &RowGroupMetaData, columns: &PartColumns) -> Option<RowGroup> {
         let rows = u64::try_from(group.num_rows()).ok()?;
         let [key, mv] = [columns.key, columns.mv].map(|column| column.index());
         let sorting = group.sorting_columns()?;
@@ -653,8 +655,8 @@ impl Group {
             .take_while(|column| !column.descending)
             .map(|column| usize::try_from(column.column_idx).ok());
         let in_order = ascending.take(2).eq([Some(key), Some(mv)]);
-        let keys = Group::keys(group, key)?;
-        (in_order && (1..=MAX_ROWS_PER_GROUP).contains(&rows)).then_some(Group { keys, rows })
+        let keys = RowGroup::keys(group, key)?;
+        (in_order && (1..=MAX_ROWS_PER_GROUP).contains(&rows)).then_some(RowGroup { keys, rows })
     }
 
     /// Returns the first and the last position key of a row group, or `None` if its metadata does not state them. `key`

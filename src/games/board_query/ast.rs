@@ -6,11 +6,11 @@ use shakmaty::{Bitboard, Board, Color, File, Rank, Role, Square};
 #[derive(Clone, Debug)]
 pub(super) struct Node {
     pub at: usize,
-    pub kind: Kind,
+    pub kind: NodeKind,
 }
 
 #[derive(Clone, Debug)]
-pub(super) enum Kind {
+pub(super) enum NodeKind {
     Number(i64),
     Count(Pieces, Bitboard),
     Ply,
@@ -31,8 +31,8 @@ pub(super) enum Kind {
     Stalemate,
     Fen(Vec<FenFields>),
     Board(Vec<Placement>),
-    Material(Vec<Counts>),
-    Imbalance(Vec<Counts>),
+    Material(Vec<PieceNumbers>),
+    Imbalance(Vec<PieceNumbers>),
     Move(Vec<MovePattern>),
 }
 
@@ -133,12 +133,12 @@ impl Placement {
 
 /// Numbers of pieces: of White and of Black, each in the order of [`Role::ALL`].
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub(super) struct Counts(pub [[u8; 6]; 2]);
+pub(super) struct PieceNumbers(pub [[u8; 6]; 2]);
 
-impl Counts {
-    pub(super) fn mirrored(&self) -> Counts {
+impl PieceNumbers {
+    pub(super) fn mirrored(&self) -> PieceNumbers {
         let [white, black] = self.0;
-        Counts([black, white])
+        PieceNumbers([black, white])
     }
 }
 

@@ -10,13 +10,15 @@ use winnow::{
     token::{any, one_of, take_while},
 };
 
-use super::ast::{Comparison, Counts, FenFields, Kind, MovePattern, Node, Pieces, Placement};
+use super::ast::{
+    Comparison, FenFields, MovePattern, Node, NodeKind, PieceNumbers, Pieces, Placement,
+};
 
 /// The maximum number of levels at which parts of a query contain each other.
 pub(super) const MAX_LEVELS: usize = 64;
 
 /// The text that is left to parse, with the number of levels that are open.
-type Stream<'t> = Stateful<LocatingSlice<&'t str>, usize>;
+type QueryText<'t> = Stateful<LocatingSlice<&'t str>, usize>;
 
 /// A place at which the text is not a query, and the problem.
 #[derive(Clone, Debug)]
@@ -25,10 +27,10 @@ pub(super) struct Fault {
     pub problem: String,
 }
 
-impl<'t> ParserError<Stream<'t>> for Fault {
+impl<'t> ParserError<QueryText<'t>> for Fault {
     type Inner = Fault;
 
-    fn from_input(input: &Stream<'t>) -> Fault {
+    fn from_input(input: &QueryText<'t>) -> Fault {
         Fault {
             at: input.current_token_start(),
             problem: "this is not part of a query".to_owned(),
@@ -52,7 +54,7 @@ fn fault<T>(at: usize, problem: impl Into<String>) -> Parsed<T> {
 }
 
 /// Fails at the current offset, and quotes the text there.
-fn expected<T>(input: &Stream<'_>, what: &str) -> Parsed<T> {
+fn expected<T>(input: &QueryText<'_>, what: &str) -> Parsed<T> {
     let rest = *input.input;
     let is_word = |c: &char| c.is_ascii_alphanumeric();
     let mut found: String = rest.chars().take_while(is_word).take(20).collect();
@@ -93,7 +95,7 @@ pub(super) fn parse(text: &str) -> Result<Node, Fault> {
 }
 
 /// Skips blanks, line ends and comments.
-fn blanks(input: &mut Stream<'_>) -> Parsed<()> {
+fn blanks(input: &mut QueryText<'_>) -> Parsed<()> {
     loop {
         take_while(0.., |c: char| c.is_ascii_whitespace())
             .void()
@@ -108,7 +110,7 @@ fn blanks(input: &mut Stream<'_>) -> Parsed<()> {
 }
 
 /// Parses a token that begins after blanks.
-fn symbol(token: &'static str) -> impl FnMut(&mut Stream<'_>) -> Parsed<bool> {
+fn symbol(token: &'static str) -> impl FnMut(&mut QueryText<'_>) -> Parsed<bool> {
     move |input| {
         blanks(input)?;
         Ok(opt(token).parse_next(input)?.is_some())
@@ -119,7 +121,7 @@ fn symbol(token: &'static str) -> impl FnMut(&mut Stream<'_>) -> Parsed<bool> {
 fn operator(
     word: &'static str,
     sign: Option<&'static str>,
-) -> impl FnMut(&mut Stream<'_>) -> Parsed<bool> {
+) -> impl FnMut(&mut QueryText<'_>) -> Parsed<bool> {
     move |input| {
         blanks(input)?;
         if let Some(sign) = sign
@@ -136,11 +138,11 @@ fn operator(
     }
 }
 
-fn letters<'t>(input: &mut Stream<'t>) -> Parsed<&'t str> {
+fn letters<'t>(input: &mut QueryText<'t>) -> Parsed<&'t str> {
     take_while(0.., |c: char| c.is_ascii_alphabetic()).parse_next(input)
 }
 
-fn require(input: &mut Stream<'_>, token: &'static str) -> Parsed<()> {
+fn require(input: &mut QueryText<'_>, token: &'static str) -> Parsed<()> {
     if symbol(token)(input)? {
         Ok(())
     } else {
@@ -150,8 +152,8 @@ fn require(input: &mut Stream<'_>, token: &'static str) -> Parsed<()> {
 
 /// Runs a parser one level deeper.
 fn nested<T>(
-    input: &mut Stream<'_>,
-    inner: impl FnOnce(&mut Stream<'_>) -> Parsed<T>,
+    input: &mut QueryText<'_>,
+    inner: impl FnOnce(&mut QueryText<'_>) -> Parsed<T>,
 ) -> Parsed<T> {
     if input.state == MAX_LEVELS {
         return fault(
@@ -167,10 +169,10 @@ fn nested<T>(
 
 /// Parses parts that are separated by an operator. A single part is returned as it is.
 fn chain(
-    input: &mut Stream<'_>,
-    mut part: impl FnMut(&mut Stream<'_>) -> Parsed<Node>,
-    mut operator: impl FnMut(&mut Stream<'_>) -> Parsed<bool>,
-    join: fn(Vec<Node>) -> Kind,
+    input: &mut QueryText<'_>,
+    mut part: impl FnMut(&mut QueryText<'_>) -> Parsed<Node>,
+    mut operator: impl FnMut(&mut QueryText<'_>) -> Parsed<bool>,
+    join: fn(Vec<Node>) -> NodeKind,
 ) -> Parsed<Node> {
     let first = part(input)?;
     if !operator(input)? {
@@ -187,12 +189,12 @@ fn chain(
     })
 }
 
-fn sequence(input: &mut Stream<'_>) -> Parsed<Node> {
-    chain(input, lasting, operator("then", None), Kind::Then)
+fn sequence(input: &mut QueryText<'_>) -> Parsed<Node> {
+    chain(input, lasting, operator("then", None), NodeKind::Then)
 }
 
-fn lasting(input: &mut Stream<'_>) -> Parsed<Node> {
-    let node = chain(input, conjunction, operator("or", Some("||")), Kind::Or)?;
+fn lasting(input: &mut QueryText<'_>) -> Parsed<Node> {
+    let node = chain(input, conjunction, operator("or", Some("||")), NodeKind::Or)?;
     if !operator("for", None)(input)? {
         return Ok(node);
     }
@@ -205,17 +207,17 @@ fn lasting(input: &mut Stream<'_>) -> Parsed<Node> {
         Ok(0) => fault(at, "expected a number of positions from 1"),
         Ok(positions) => Ok(Node {
             at: node.at,
-            kind: Kind::For(Box::new(node), positions),
+            kind: NodeKind::For(Box::new(node), positions),
         }),
         Err(_) => fault(at, "this number is too large"),
     }
 }
 
-fn conjunction(input: &mut Stream<'_>) -> Parsed<Node> {
-    chain(input, negation, operator("and", Some("&&")), Kind::And)
+fn conjunction(input: &mut QueryText<'_>) -> Parsed<Node> {
+    chain(input, negation, operator("and", Some("&&")), NodeKind::And)
 }
 
-fn negation(input: &mut Stream<'_>) -> Parsed<Node> {
+fn negation(input: &mut QueryText<'_>) -> Parsed<Node> {
     blanks(input)?;
     let at = input.current_token_start();
     if !operator("not", Some("!"))(input)? {
@@ -224,11 +226,11 @@ fn negation(input: &mut Stream<'_>) -> Parsed<Node> {
     let node = nested(input, negation)?;
     Ok(Node {
         at,
-        kind: Kind::Not(Box::new(node)),
+        kind: NodeKind::Not(Box::new(node)),
     })
 }
 
-fn comparison_sign(input: &mut Stream<'_>) -> Parsed<Option<Comparison>> {
+fn comparison_sign(input: &mut QueryText<'_>) -> Parsed<Option<Comparison>> {
     blanks(input)?;
     let signs = [
         ("==", Comparison::Equal),
@@ -248,7 +250,7 @@ fn comparison_sign(input: &mut Stream<'_>) -> Parsed<Option<Comparison>> {
     Ok(None)
 }
 
-fn comparison(input: &mut Stream<'_>) -> Parsed<Node> {
+fn comparison(input: &mut QueryText<'_>) -> Parsed<Node> {
     let left = sum(input)?;
     let Some(sign) = comparison_sign(input)? else {
         return Ok(left);
@@ -260,11 +262,11 @@ fn comparison(input: &mut Stream<'_>) -> Parsed<Node> {
     }
     Ok(Node {
         at: left.at,
-        kind: Kind::Compare(Box::new(left), sign, Box::new(right)),
+        kind: NodeKind::Compare(Box::new(left), sign, Box::new(right)),
     })
 }
 
-fn sum(input: &mut Stream<'_>) -> Parsed<Node> {
+fn sum(input: &mut QueryText<'_>) -> Parsed<Node> {
     let first = product(input)?;
     let at = first.at;
     let mut terms = vec![(false, first)];
@@ -282,23 +284,23 @@ fn sum(input: &mut Stream<'_>) -> Parsed<Node> {
         1 => terms.remove(0).1,
         _ => Node {
             at,
-            kind: Kind::Sum(terms),
+            kind: NodeKind::Sum(terms),
         },
     })
 }
 
-fn product(input: &mut Stream<'_>) -> Parsed<Node> {
-    chain(input, factor, symbol("*"), Kind::Product)
+fn product(input: &mut QueryText<'_>) -> Parsed<Node> {
+    chain(input, factor, symbol("*"), NodeKind::Product)
 }
 
-fn factor(input: &mut Stream<'_>) -> Parsed<Node> {
+fn factor(input: &mut QueryText<'_>) -> Parsed<Node> {
     blanks(input)?;
     let at = input.current_token_start();
     if let Some(digits) = opt(digit1).parse_next(input)? {
         return match digits.parse() {
             Ok(number) => Ok(Node {
                 at,
-                kind: Kind::Number(number),
+                kind: NodeKind::Number(number),
             }),
             Err(_) => fault(at, "this number is too large"),
         };
@@ -307,7 +309,7 @@ fn factor(input: &mut Stream<'_>) -> Parsed<Node> {
         let node = nested(input, factor)?;
         return Ok(Node {
             at,
-            kind: Kind::Negative(Box::new(node)),
+            kind: NodeKind::Negative(Box::new(node)),
         });
     }
     if symbol("(")(input)? {
@@ -319,45 +321,45 @@ fn factor(input: &mut Stream<'_>) -> Parsed<Node> {
     let start = input.checkpoint();
     let word = letters(input)?.to_ascii_lowercase();
     let kind = match &*word {
-        "ply" => Kind::Ply,
-        "check" => Kind::Check,
-        "mate" => Kind::Mate,
-        "stalemate" => Kind::Stalemate,
+        "ply" => NodeKind::Ply,
+        "check" => NodeKind::Check,
+        "mate" => NodeKind::Mate,
+        "stalemate" => NodeKind::Stalemate,
         "turn" => turn(input)?,
-        "white" => Kind::Count(Pieces::All(Color::White), squares(input)?),
-        "black" => Kind::Count(Pieces::All(Color::Black), squares(input)?),
+        "white" => NodeKind::Count(Pieces::All(Color::White), squares(input)?),
+        "black" => NodeKind::Count(Pieces::All(Color::Black), squares(input)?),
         "either" => {
             require(input, "(")?;
             let node = nested(input, sequence)?;
             require(input, ")")?;
-            Kind::Either(Box::new(node))
+            NodeKind::Either(Box::new(node))
         }
-        "fen" => Kind::Fen(list(input, fen)?),
-        "board" => Kind::Board(list(input, |item| {
+        "fen" => NodeKind::Fen(list(input, fen)?),
+        "board" => NodeKind::Board(list(input, |item| {
             Ok(Placement::of(&placement(item.at, item.text)?))
         })?),
-        "material" => Kind::Material(list(input, |item| counts(item, "KRPPvKRP"))?),
-        "imbalance" => Kind::Imbalance(list(input, |item| counts(item, "PPvN"))?),
-        "move" => Kind::Move(list(input, move_pattern)?),
+        "material" => NodeKind::Material(list(input, |item| counts(item, "KRPPvKRP"))?),
+        "imbalance" => NodeKind::Imbalance(list(input, |item| counts(item, "PPvN"))?),
+        "move" => NodeKind::Move(list(input, move_pattern)?),
         _ => {
             input.reset(&start);
             let Some(pieces) = opt(piece).parse_next(input)? else {
                 return expected(input, CONDITION);
             };
-            Kind::Count(pieces, squares(input)?)
+            NodeKind::Count(pieces, squares(input)?)
         }
     };
     Ok(Node { at, kind })
 }
 
 /// Parses the letter of a piece: a capital letter for White, a small one for Black.
-fn piece(input: &mut Stream<'_>) -> Parsed<Pieces> {
+fn piece(input: &mut QueryText<'_>) -> Parsed<Pieces> {
     let letter = one_of(|c: char| "KQRBNPkqrbnp".contains(c)).parse_next(input)?;
     let piece = shakmaty::Piece::from_char(letter).expect("a letter of a piece");
     Ok(Pieces::Kind(piece.color, piece.role))
 }
 
-fn turn(input: &mut Stream<'_>) -> Parsed<Kind> {
+fn turn(input: &mut QueryText<'_>) -> Parsed<NodeKind> {
     let is_equal = match comparison_sign(input)? {
         Some(Comparison::Equal) => true,
         Some(Comparison::Unequal) => false,
@@ -369,15 +371,15 @@ fn turn(input: &mut Stream<'_>) -> Parsed<Kind> {
         return expected(input, "white or black");
     };
     letters(input)?;
-    Ok(Kind::Turn(if is_equal { color } else { !color }))
+    Ok(NodeKind::Turn(if is_equal { color } else { !color }))
 }
 
-fn file(input: &mut Stream<'_>) -> Parsed<File> {
+fn file(input: &mut QueryText<'_>) -> Parsed<File> {
     let letter = one_of('a'..='h').parse_next(input)?;
     Ok(File::from_char(letter).expect("a letter of a file"))
 }
 
-fn rank(input: &mut Stream<'_>) -> Parsed<Rank> {
+fn rank(input: &mut QueryText<'_>) -> Parsed<Rank> {
     let digit = one_of('1'..='8').parse_next(input)?;
     Ok(Rank::from_char(digit).expect("a digit of a rank"))
 }
@@ -385,7 +387,7 @@ fn rank(input: &mut Stream<'_>) -> Parsed<Rank> {
 /// A square, or the file or the rank that is given alone.
 type Place = (Option<File>, Option<Rank>);
 
-fn place(input: &mut Stream<'_>) -> Parsed<Place> {
+fn place(input: &mut QueryText<'_>) -> Parsed<Place> {
     blanks(input)?;
     let place = (opt(file).parse_next(input)?, opt(rank).parse_next(input)?);
     let follows = peek(opt(any)).parse_next(input)?;
@@ -396,7 +398,7 @@ fn place(input: &mut Stream<'_>) -> Parsed<Place> {
 }
 
 /// Parses the squares after a piece: a place or a list in brackets. Without squares, all squares count.
-fn squares(input: &mut Stream<'_>) -> Parsed<Bitboard> {
+fn squares(input: &mut QueryText<'_>) -> Parsed<Bitboard> {
     if symbol("[")(input)? {
         let ranges: Vec<Bitboard> = separated(1.., range, ",").parse_next(input)?;
         blanks(input)?;
@@ -421,7 +423,7 @@ fn squares(input: &mut Stream<'_>) -> Parsed<Bitboard> {
     }
 }
 
-fn range(input: &mut Stream<'_>) -> Parsed<Bitboard> {
+fn range(input: &mut QueryText<'_>) -> Parsed<Bitboard> {
     let first = place(input)?;
     if !symbol("-")(input)? {
         blanks(input)?;
@@ -461,7 +463,7 @@ struct Item<'t> {
 }
 
 /// Parses a list of items in brackets, which are separated by commas.
-fn list<T>(input: &mut Stream<'_>, read: impl Fn(Item<'_>) -> Parsed<T>) -> Parsed<Vec<T>> {
+fn list<T>(input: &mut QueryText<'_>, read: impl Fn(Item<'_>) -> Parsed<T>) -> Parsed<Vec<T>> {
     require(input, "[")?;
     let mut items = Vec::new();
     loop {
@@ -558,7 +560,7 @@ fn castling(board: &Board, field: &str) -> Option<Bitboard> {
 }
 
 /// Reads the pieces of both sides, which the letter `v` separates.
-fn counts(item: Item<'_>, example: &str) -> Parsed<Counts> {
+fn counts(item: Item<'_>, example: &str) -> Parsed<PieceNumbers> {
     let problem = |at| fault(at, format!("expected letters of pieces, such as {example}"));
     let Some((white, black)) = item.text.split_once(['v', 'V']) else {
         return problem(item.at);
@@ -574,7 +576,7 @@ fn counts(item: Item<'_>, example: &str) -> Parsed<Counts> {
             *count = count.saturating_add(1);
         }
     }
-    Ok(Counts(counts))
+    Ok(PieceNumbers(counts))
 }
 
 fn move_pattern(item: Item<'_>) -> Parsed<MovePattern> {
@@ -591,12 +593,12 @@ fn move_pattern(item: Item<'_>) -> Parsed<MovePattern> {
     }
 }
 
-fn role(input: &mut Stream<'_>) -> Parsed<Role> {
+fn role(input: &mut QueryText<'_>) -> Parsed<Role> {
     let letter = one_of(|c: char| "KQRBNP".contains(c)).parse_next(input)?;
     Ok(Role::from_char(letter).expect("a letter of a piece"))
 }
 
-fn pattern(input: &mut Stream<'_>) -> Parsed<MovePattern> {
+fn pattern(input: &mut QueryText<'_>) -> Parsed<MovePattern> {
     let mut pattern = MovePattern::default();
     let upper = input.input.to_ascii_uppercase().replace('0', "O");
     let castling = [
@@ -620,12 +622,12 @@ fn pattern(input: &mut Stream<'_>) -> Parsed<MovePattern> {
     Ok(pattern)
 }
 
-fn pattern_of_squares(input: &mut Stream<'_>, pattern: &mut MovePattern) -> Parsed<()> {
+fn pattern_of_squares(input: &mut QueryText<'_>, pattern: &mut MovePattern) -> Parsed<()> {
     let any_piece = opt('*').parse_next(input)?.is_some();
     if !any_piece {
         pattern.role = opt(role).parse_next(input)?;
     }
-    let place = |input: &mut Stream<'_>| -> Parsed<Place> {
+    let place = |input: &mut QueryText<'_>| -> Parsed<Place> {
         Ok((opt(file).parse_next(input)?, opt(rank).parse_next(input)?))
     };
     let mut first = place(input)?;

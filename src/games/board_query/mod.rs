@@ -12,7 +12,7 @@ use std::{fmt, str::FromStr, sync::Arc};
 use shakmaty::{Move, Position};
 use thiserror::Error;
 
-use self::program::{Program, State};
+use self::program::{Program, QueryState};
 use crate::chess::position::Variant;
 
 /// The maximum length of a query in bytes.
@@ -123,7 +123,7 @@ impl BoardQuery {
     pub fn matcher(&self) -> Matcher {
         Matcher {
             program: Arc::clone(&self.program),
-            state: State::default(),
+            state: QueryState::default(),
             only_loses: false,
             matches: Vec::new(),
             visited: 0,
@@ -135,7 +135,7 @@ impl BoardQuery {
 #[derive(Clone, Debug)]
 pub struct Matcher {
     program: Arc<Program>,
-    state: State,
+    state: QueryState,
     /// Whether the rules let no side get pieces, except by promotion.
     only_loses: bool,
     /// The numbers of half-moves before the positions in which the query held.

@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use shakmaty::{Bitboard, ByColor, ByRole, Color, Move, Position, Role, Square};
 
 use super::{
-    ast::{Comparison, Counts, FenFields, Kind, MovePattern, Node, Pieces, Placement},
+    ast::{Comparison, FenFields, MovePattern, Node, NodeKind, PieceNumbers, Pieces, Placement},
     grammar::Fault,
 };
 
@@ -41,8 +41,8 @@ enum Test {
     Stalemate,
     Fen(Vec<(FenFields, Placement)>),
     Board(Vec<Placement>),
-    Material(Vec<Counts>),
-    Imbalance(Vec<Counts>),
+    Material(Vec<PieceNumbers>),
+    Imbalance(Vec<PieceNumbers>),
     Move(Vec<MovePattern>),
     Not(Box<Test>),
     All(Vec<Test>),
@@ -87,7 +87,7 @@ impl Program {
     /// Returns an error if an operator has a condition where it needs a number, or if numbers can become too large.
     pub(super) fn new(query: &Node) -> Result<Program, Fault> {
         let mut compiler = Compiler::default();
-        let root = compiler.condition(query, Mode::default())?;
+        let root = compiler.condition(query, CompileMode::default())?;
         let mut program = Program {
             slots: compiler.slots,
             root,
@@ -121,7 +121,7 @@ impl Program {
 
 /// How a part of a query is compiled.
 #[derive(Copy, Clone, Default)]
-struct Mode {
+struct CompileMode {
     /// Whether colors are exchanged.
     is_mirrored: bool,
     /// Whether the part is inside of `either`, so that it is compiled for both orders of colors.
@@ -141,7 +141,7 @@ impl Compiler {
         Test::Slot(self.slots.len() - 1)
     }
 
-    fn conditions(&mut self, nodes: &[Node], mode: Mode) -> Result<Vec<Test>, Fault> {
+    fn conditions(&mut self, nodes: &[Node], mode: CompileMode) -> Result<Vec<Test>, Fault> {
         let tests = nodes.iter().map(|node| self.condition(node, mode));
         let mut tests: Vec<Test> = tests.collect::<Result<_, _>>()?;
         tests.sort_by_cached_key(Test::cost);
@@ -149,36 +149,36 @@ impl Compiler {
     }
 
     /// Compiles a condition. A number is a condition that passes if the number is not 0.
-    fn condition(&mut self, node: &Node, mode: Mode) -> Result<Test, Fault> {
+    fn condition(&mut self, node: &Node, mode: CompileMode) -> Result<Test, Fault> {
         let is_mirrored = mode.is_mirrored;
         let color = |color: Color| if is_mirrored { !color } else { color };
         Ok(match &node.kind {
-            Kind::Number(_)
-            | Kind::Count(..)
-            | Kind::Ply
-            | Kind::Negative(_)
-            | Kind::Product(_)
-            | Kind::Sum(_) => {
+            NodeKind::Number(_)
+            | NodeKind::Count(..)
+            | NodeKind::Ply
+            | NodeKind::Negative(_)
+            | NodeKind::Product(_)
+            | NodeKind::Sum(_) => {
                 let number = number(node, is_mirrored)?;
                 comparison(number, Comparison::Unequal, Number::Constant(0))
             }
-            Kind::Compare(left, sign, right) => comparison(
+            NodeKind::Compare(left, sign, right) => comparison(
                 number(left, is_mirrored)?,
                 *sign,
                 number(right, is_mirrored)?,
             ),
-            Kind::Not(node) => match self.condition(node, mode)? {
+            NodeKind::Not(node) => match self.condition(node, mode)? {
                 Test::Not(test) => *test,
                 test => Test::Not(Box::new(test)),
             },
-            Kind::And(nodes) => Test::All(self.conditions(nodes, mode)?),
-            Kind::Or(nodes) => Test::AnyOf(self.conditions(nodes, mode)?),
-            Kind::For(node, 1) => self.condition(node, mode)?,
-            Kind::For(node, positions) => {
+            NodeKind::And(nodes) => Test::All(self.conditions(nodes, mode)?),
+            NodeKind::Or(nodes) => Test::AnyOf(self.conditions(nodes, mode)?),
+            NodeKind::For(node, 1) => self.condition(node, mode)?,
+            NodeKind::For(node, positions) => {
                 let test = self.condition(node, mode)?;
                 self.add_slot(Slot::For(test, *positions))
             }
-            Kind::Then(nodes) => {
+            NodeKind::Then(nodes) => {
                 let mut nodes = nodes.iter();
                 let first = nodes.next().expect("a sequence has parts");
                 let mut all = self.condition(first, mode)?;
@@ -188,11 +188,11 @@ impl Compiler {
                 }
                 all
             }
-            Kind::Either(inner) => {
+            NodeKind::Either(inner) => {
                 if let Some(slot) = self.shared.get(&std::ptr::from_ref(node)) {
                     return Ok(Test::Slot(*slot));
                 }
-                let of = |is_mirrored| Mode {
+                let of = |is_mirrored| CompileMode {
                     is_mirrored,
                     is_in_either: true,
                 };
@@ -207,11 +207,11 @@ impl Compiler {
                 self.shared.insert(node, self.slots.len());
                 self.add_slot(Slot::Shared(both))
             }
-            Kind::Turn(side) => Test::Turn(color(*side)),
-            Kind::Check => Test::Check,
-            Kind::Mate => Test::Mate,
-            Kind::Stalemate => Test::Stalemate,
-            Kind::Fen(fens) => {
+            NodeKind::Turn(side) => Test::Turn(color(*side)),
+            NodeKind::Check => Test::Check,
+            NodeKind::Mate => Test::Mate,
+            NodeKind::Stalemate => Test::Stalemate,
+            NodeKind::Fen(fens) => {
                 let with_placement = |fen: FenFields| {
                     let placement = Placement::of(&fen.board);
                     (fen, placement)
@@ -219,10 +219,14 @@ impl Compiler {
                 let fens = oriented(fens, is_mirrored, FenFields::mirrored);
                 Test::Fen(fens.into_iter().map(with_placement).collect())
             }
-            Kind::Board(all) => Test::Board(oriented(all, is_mirrored, Placement::mirrored)),
-            Kind::Material(all) => Test::Material(oriented(all, is_mirrored, Counts::mirrored)),
-            Kind::Imbalance(all) => Test::Imbalance(oriented(all, is_mirrored, Counts::mirrored)),
-            Kind::Move(all) => Test::Move(oriented(all, is_mirrored, MovePattern::mirrored)),
+            NodeKind::Board(all) => Test::Board(oriented(all, is_mirrored, Placement::mirrored)),
+            NodeKind::Material(all) => {
+                Test::Material(oriented(all, is_mirrored, PieceNumbers::mirrored))
+            }
+            NodeKind::Imbalance(all) => {
+                Test::Imbalance(oriented(all, is_mirrored, PieceNumbers::mirrored))
+            }
+            NodeKind::Move(all) => Test::Move(oriented(all, is_mirrored, MovePattern::mirrored)),
         })
     }
 }
@@ -239,18 +243,18 @@ fn oriented<T: Clone>(items: &[T], is_mirrored: bool, mirror: fn(&T) -> T) -> Ve
 /// Compiles a number, and checks that it cannot overflow.
 fn number(node: &Node, is_mirrored: bool) -> Result<Number, Fault> {
     let number = match &node.kind {
-        Kind::Number(number) => Number::Constant(*number),
-        Kind::Count(pieces, squares) if is_mirrored => {
+        NodeKind::Number(number) => Number::Constant(*number),
+        NodeKind::Count(pieces, squares) if is_mirrored => {
             Number::Count(pieces.mirrored(), squares.flip_vertical())
         }
-        Kind::Count(pieces, squares) => Number::Count(*pieces, *squares),
-        Kind::Ply => Number::Ply,
-        Kind::Negative(node) => Number::Negative(Box::new(number(node, is_mirrored)?)),
-        Kind::Product(nodes) => {
+        NodeKind::Count(pieces, squares) => Number::Count(*pieces, *squares),
+        NodeKind::Ply => Number::Ply,
+        NodeKind::Negative(node) => Number::Negative(Box::new(number(node, is_mirrored)?)),
+        NodeKind::Product(nodes) => {
             let factors = nodes.iter().map(|node| number(node, is_mirrored));
             Number::Product(factors.collect::<Result<_, _>>()?)
         }
-        Kind::Sum(terms) => {
+        NodeKind::Sum(terms) => {
             let terms = terms.iter();
             let terms =
                 terms.map(|(is_subtracted, node)| Ok((*is_subtracted, number(node, is_mirrored)?)));
@@ -446,7 +450,7 @@ impl Test {
             Test::Board(boards) => (boards.iter().any(|board| bounds.allow(board)), true),
             Test::Fen(fens) => (fens.iter().any(|(_, board)| bounds.allow(board)), true),
             Test::Material(all) => {
-                let may = |counts: &Counts| {
+                let may = |counts: &PieceNumbers| {
                     (0..2).all(|side| {
                         let wanted = counts.0[side].map(i64::from);
                         let kinds = wanted.iter().zip(&bounds.kinds[side]);
@@ -541,9 +545,9 @@ impl<P: Position + Clone> Now<'_, P> {
         }
     }
 
-    fn counts(&self) -> Counts {
+    fn counts(&self) -> PieceNumbers {
         let material: ByColor<ByRole<u8>> = self.pos.board().material();
-        Counts(Color::ALL.map(|color| Role::ALL.map(|role| *material.get(color).get(role))))
+        PieceNumbers(Color::ALL.map(|color| Role::ALL.map(|role| *material.get(color).get(role))))
     }
 
     fn has_fen(&self, fen: &FenFields) -> bool {
@@ -610,13 +614,13 @@ impl<P: Position + Clone> Now<'_, P> {
 }
 
 /// Cancels the pieces that both sides have.
-fn surplus(Counts([white, black]): Counts) -> [i16; 6] {
+fn surplus(PieceNumbers([white, black]): PieceNumbers) -> [i16; 6] {
     std::array::from_fn(|role| i16::from(white[role]) - i16::from(black[role]))
 }
 
 /// The state of a query after some positions of a game.
 #[derive(Clone, Default, Debug)]
-pub(super) struct State {
+pub(super) struct QueryState {
     slots: Vec<SlotState>,
     ply: u32,
     /// The number of pieces and the pawns when it was last checked whether the query can still pass.
@@ -625,7 +629,7 @@ pub(super) struct State {
     pub is_over: bool,
 }
 
-impl State {
+impl QueryState {
     /// Prepares for the first position of a game.
     pub(super) fn reset(&mut self, program: &Program) {
         self.slots.clear();

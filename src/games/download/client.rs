@@ -50,27 +50,27 @@ pub(super) const JSON: &str = "application/json";
 
 /// A token that identifies a user of Lichess. Its text is never printed.
 #[derive(Clone)]
-pub struct Token(String);
+pub struct AccessToken(String);
 
-impl Token {
+impl AccessToken {
     /// Reads a token, which consists of letters, digits and underscores. Blanks around it are ignored. Returns `None`
     /// for any other text.
-    pub fn new(text: &str) -> Option<Token> {
+    pub fn new(text: &str) -> Option<AccessToken> {
         let text = text.trim();
         let is_token = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
-        (!text.is_empty() && text.bytes().all(is_token)).then(|| Token(text.to_owned()))
+        (!text.is_empty() && text.bytes().all(is_token)).then(|| AccessToken(text.to_owned()))
     }
 }
 
-impl fmt::Debug for Token {
+impl fmt::Debug for AccessToken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Token")
+        f.write_str("AccessToken")
     }
 }
 
 /// Why a request failed.
 #[derive(Debug)]
-pub(super) enum Failure {
+pub(super) enum RequestFailure {
     /// The connection or the service failed, so a later request may succeed.
     Broken(String),
     /// The service received too many requests.
@@ -79,32 +79,32 @@ pub(super) enum Failure {
     Final(Error),
 }
 
-impl From<Error> for Failure {
-    fn from(err: Error) -> Failure {
-        Failure::Final(err)
+impl From<Error> for RequestFailure {
+    fn from(err: Error) -> RequestFailure {
+        RequestFailure::Final(err)
     }
 }
 
 /// A client of one service.
 #[derive(Debug)]
-pub(super) struct Client<'a> {
+pub(super) struct ServiceClient<'a> {
     agent: Agent,
     account: &'a Account,
     /// The scheme, host and port of all requests.
     server: String,
-    token: Option<&'a Token>,
+    token: Option<&'a AccessToken>,
     notify: &'a Notice,
     failures: u32,
 }
 
-impl<'a> Client<'a> {
+impl<'a> ServiceClient<'a> {
     /// Creates a client. `server` is the address of a server on this computer that replaces the service.
     pub(super) fn new(
         account: &'a Account,
         server: Option<&str>,
-        token: Option<&'a Token>,
+        token: Option<&'a AccessToken>,
         notify: &'a Notice,
-    ) -> Result<Client<'a>> {
+    ) -> Result<ServiceClient<'a>> {
         let failed = |problem: String| Error::failed(account.to_string(), problem);
         let config = Agent::config_builder()
             .user_agent(USER_AGENT)
@@ -140,7 +140,7 @@ impl<'a> Client<'a> {
             Some(server) => server.trim_end_matches('/').to_owned(),
             None => format!("https://{}", account.service.host()),
         };
-        Ok(Client {
+        Ok(ServiceClient {
             agent: config.build().into(),
             account,
             server,
@@ -166,14 +166,14 @@ impl<'a> Client<'a> {
         path: &str,
         accept: &str,
         headers: &[(&'static str, &str)],
-    ) -> Result<Response<Body>, Failure> {
+    ) -> Result<Response<Body>, RequestFailure> {
         let mut address = format!("{}{path}", self.server);
         for _ in 0..=MAX_REDIRECTS {
             let mut request = self.agent.get(&address).header(header::ACCEPT, accept);
             for (name, value) in headers {
                 request = request.header(*name, *value);
             }
-            if let Some(Token(token)) = self.token {
+            if let Some(AccessToken(token)) = self.token {
                 request = request.header(header::AUTHORIZATION, format!("Bearer {token}"));
             }
             let answer = request.call().map_err(|err| self.not_connected(err))?;
@@ -187,9 +187,9 @@ impl<'a> Client<'a> {
                     );
                     return Err(self.refusal(problem).into());
                 }
-                429 => return Err(Failure::RateLimited),
+                429 => return Err(RequestFailure::RateLimited),
                 status @ 500.. => {
-                    return Err(Failure::Broken(format!(
+                    return Err(RequestFailure::Broken(format!(
                         "{host} answered with the status {status}"
                     )));
                 }
@@ -211,7 +211,7 @@ impl<'a> Client<'a> {
     }
 
     /// Returns the address to which an answer redirects.
-    fn redirected(&self, answer: &Response<Body>) -> Result<String, Failure> {
+    fn redirected(&self, answer: &Response<Body>) -> Result<String, RequestFailure> {
         let location = answer.headers().get(header::LOCATION);
         let location = location.and_then(|location| location.to_str().ok());
         let is_of_server = |address: &&str| {
@@ -236,14 +236,14 @@ impl<'a> Client<'a> {
         }
     }
 
-    fn not_connected(&self, err: ureq::Error) -> Failure {
+    fn not_connected(&self, err: ureq::Error) -> RequestFailure {
         let host = self.host();
         match err {
-            ureq::Error::HostNotFound => Failure::Broken(format!("{host} was not found")),
+            ureq::Error::HostNotFound => RequestFailure::Broken(format!("{host} was not found")),
             ureq::Error::Rustls(err) => self
                 .refusal(format!("cannot connect to {host} securely: {err}"))
                 .into(),
-            err => Failure::Broken(format!(
+            err => RequestFailure::Broken(format!(
                 "cannot connect to {host}: {}",
                 reason(&err.into_io())
             )),
@@ -263,7 +263,7 @@ impl<'a> Client<'a> {
         }
     }
 
-    fn try_document(&self, path: &str) -> Result<(u16, serde_json::Value), Failure> {
+    fn try_document(&self, path: &str) -> Result<(u16, serde_json::Value), RequestFailure> {
         let mut answer = self.get(path, JSON, &[])?;
         let status = answer.status().as_u16();
         if status != 200 {
@@ -288,8 +288,8 @@ impl<'a> Client<'a> {
         )
     }
 
-    fn interrupted(&self, err: &std::io::Error) -> Failure {
-        Failure::Broken(format!(
+    fn interrupted(&self, err: &std::io::Error) -> RequestFailure {
+        RequestFailure::Broken(format!(
             "the connection to {} broke: {}",
             self.host(),
             reason(err)
@@ -301,7 +301,7 @@ impl<'a> Client<'a> {
         &self,
         answer: Response<Body>,
         receive: &mut dyn FnMut(&[u8]) -> Result<()>,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), RequestFailure> {
         const NEXT: &[u8] = b"\n[Event ";
         let mut body = answer
             .into_body()
@@ -344,7 +344,7 @@ impl<'a> Client<'a> {
         }
         let is_end = [&b"1-0"[..], b"0-1", b"1/2-1/2", b"*"];
         if !is_end.iter().any(|end| text.ends_with(end)) {
-            return Err(Failure::Broken(format!(
+            return Err(RequestFailure::Broken(format!(
                 "the connection to {} broke within a game",
                 self.host()
             )));
@@ -362,12 +362,12 @@ impl<'a> Client<'a> {
     /// # Errors
     ///
     /// Returns the failure as an error if it is final, or after too many failures in a row.
-    pub(super) fn wait(&mut self, failure: Failure) -> Result<()> {
+    pub(super) fn wait(&mut self, failure: RequestFailure) -> Result<()> {
         self.failures += 1;
         let (problem, pause) = match failure {
-            Failure::Final(err) => return Err(err),
-            Failure::Broken(problem) => (problem, FIRST_PAUSE * 2u32.pow(self.failures - 1)),
-            Failure::RateLimited => (
+            RequestFailure::Final(err) => return Err(err),
+            RequestFailure::Broken(problem) => (problem, FIRST_PAUSE * 2u32.pow(self.failures - 1)),
+            RequestFailure::RateLimited => (
                 format!("{} received too many requests", self.host()),
                 RATE_LIMIT,
             ),

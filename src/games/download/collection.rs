@@ -15,7 +15,7 @@ use std::{
 use rustc_hash::FxHashSet;
 use siphasher::sip::SipHasher13;
 
-use super::{Account, months::Months};
+use super::{Account, months::CompleteMonths};
 use crate::{
     error::{At, Error, Result},
     games::pgn::{Cutter, Date, GameReader, Tags, tag_text},
@@ -46,7 +46,7 @@ pub(super) struct Collection {
     /// For each account, the time of each received game, and its index in `new` if it is a new game.
     received: Vec<Vec<(i64, Option<usize>)>>,
     /// The months of Chess.com that are complete, and where they are stored.
-    pub(super) months: Months,
+    pub(super) months: CompleteMonths,
     months_path: PathBuf,
 }
 
@@ -113,12 +113,12 @@ impl Collection {
             spooled: 0,
             new: Vec::new(),
             received: vec![Vec::new(); accounts.len()],
-            months: Months::default(),
+            months: CompleteMonths::default(),
             months_path: name.into(),
         };
         collection.read_old()?;
         if collection.games > 0 {
-            collection.months = Months::read(&collection.months_path)?;
+            collection.months = CompleteMonths::read(&collection.months_path)?;
         }
         Ok(collection)
     }

@@ -17,9 +17,9 @@ use std::{
     time::Duration,
 };
 
-pub use self::client::Token;
+pub use self::client::AccessToken;
 use self::{
-    client::Client,
+    client::ServiceClient,
     collection::{Added, Collection},
 };
 use crate::{
@@ -133,11 +133,11 @@ impl FromStr for Account {
 }
 
 /// The type of the function in a [`Notice`].
-pub type Wait = dyn Fn(&str, Duration) + Send + Sync;
+pub type WaitFn = dyn Fn(&str, Duration) + Send + Sync;
 
 /// A function that is called before each wait with the reason and the time to wait. It returns when the time has passed.
 #[derive(Clone)]
-pub struct Notice(pub Arc<Wait>);
+pub struct Notice(pub Arc<WaitFn>);
 
 impl fmt::Debug for Notice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -175,7 +175,7 @@ pub struct Download {
     accounts: Vec<Account>,
     out: PathBuf,
     options: Options,
-    token: Option<Token>,
+    token: Option<AccessToken>,
     server: Option<String>,
     notify: Notice,
     meter: Arc<Meter>,
@@ -231,7 +231,7 @@ impl Download {
     }
 
     /// Sets the token with which Lichess answers faster.
-    pub fn token(mut self, token: Option<Token>) -> Download {
+    pub fn token(mut self, token: Option<AccessToken>) -> Download {
         self.token = token;
         self
     }
@@ -287,7 +287,7 @@ impl Download {
         let mut failure = None;
         for (number, account) in self.accounts.iter().enumerate() {
             let server = self.server.as_deref();
-            let downloaded = Client::new(account, server, self.token.as_ref(), &self.notify)
+            let downloaded = ServiceClient::new(account, server, self.token.as_ref(), &self.notify)
                 .and_then(|client| self.download(number, account, client));
             match downloaded {
                 Err(Error::Interrupted) => return Err(Error::Interrupted),
@@ -320,7 +320,7 @@ impl Download {
         }
     }
 
-    fn download(&self, number: usize, account: &Account, client: Client<'_>) -> Result<()> {
+    fn download(&self, number: usize, account: &Account, client: ServiceClient<'_>) -> Result<()> {
         match account.service {
             Service::Lichess => self.lichess_games(number, account, client)?,
             Service::ChessCom => self.chess_com_games(number, account, client)?,

@@ -14,7 +14,7 @@ use crate::{
 
 /// The marks of complete months, for each account and its options.
 #[derive(Clone, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
-pub(super) struct Months {
+pub(super) struct CompleteMonths {
     #[serde(rename = "polybookDownload")]
     accounts: BTreeMap<String, BTreeMap<String, Marks>>,
     #[serde(skip)]
@@ -29,20 +29,20 @@ pub(super) struct Marks {
     pub last_modified: Option<String>,
 }
 
-impl Months {
+impl CompleteMonths {
     /// Reads the marks of the file at `path`. Returns no marks if the file does not exist.
     ///
     /// # Errors
     ///
     /// Returns an error if the file cannot be read, or was not written by [`write`](Months::write).
-    pub(super) fn read(path: &Path) -> Result<Months> {
+    pub(super) fn read(path: &Path) -> Result<CompleteMonths> {
         match fs::read(path) {
             Ok(text) => serde_json::from_slice(&text).map_err(|_| {
                 let problem = "polybook keeps the complete months of Chess.com in a file of this name, but this file \
                                has other contents: move it away";
                 Error::file(path, problem)
             }),
-            Err(err) if err.kind() == io::ErrorKind::NotFound => Ok(Months::default()),
+            Err(err) if err.kind() == io::ErrorKind::NotFound => Ok(CompleteMonths::default()),
             Err(err) => Err(err).at(path, "read"),
         }
     }
@@ -62,7 +62,7 @@ impl Months {
         if !self.is_changed {
             return Ok(None);
         }
-        let file = AtomicFile::create_over(path, |old| Months::read(old).map(drop))?;
+        let file = AtomicFile::create_over(path, |old| CompleteMonths::read(old).map(drop))?;
         let mut file = BufferedFile::new(file);
         file.put(
             &serde_json::to_vec_pretty(self)

@@ -6,7 +6,7 @@ use ureq::http::HeaderMap;
 
 use super::{
     Account, Download,
-    client::{Client, PGN},
+    client::{PGN, ServiceClient},
     collection::{DAY, month_of, seconds_of},
     months::Marks,
 };
@@ -28,7 +28,7 @@ impl Download {
         &self,
         number: usize,
         account: &Account,
-        mut client: Client<'_>,
+        mut client: ServiceClient<'_>,
     ) -> Result<()> {
         let (status, profile) = client.document(&format!("/api/user/{}", account.name()))?;
         if status != 200 {
@@ -120,7 +120,7 @@ impl Download {
         &self,
         number: usize,
         account: &Account,
-        mut client: Client<'_>,
+        mut client: ServiceClient<'_>,
     ) -> Result<()> {
         let name = account.name().to_ascii_lowercase();
         let (status, list) = client.document(&format!("/pub/player/{name}/games/archives"))?;
@@ -167,7 +167,7 @@ impl Download {
         &self,
         number: usize,
         account: &Account,
-        client: &mut Client<'_>,
+        client: &mut ServiceClient<'_>,
         (year, month): (u16, u8),
     ) -> Result<()> {
         let name = account.name().to_ascii_lowercase();

@@ -18,9 +18,10 @@ use crate::{
         pgn::{ExportFacts, GameReader, GameResult, Input, play_from_start},
     },
     make_book::{
-        collected::{CollectedData, Needs},
+        data::CollectedData,
         extract::{Extract, ExtractForm},
         inputs::Inputs,
+        needs::Needs,
         options::MakeBook,
         sink::{BatchSink, CountedGame, Plan, Sink},
     },
@@ -33,11 +34,11 @@ struct ExtractSink<'a> {
     extract: &'a Extract,
     /// The variant of games without a `Variant` tag.
     untagged: Variant,
-    state: Mutex<State>,
+    state: Mutex<WrittenGames>,
 }
 
 /// What was written so far. Games are added in the order of the inputs.
-struct State {
+struct WrittenGames {
     out: Compressed,
     path: PathBuf,
     /// The number of games that the output contains.
@@ -114,7 +115,7 @@ pub(super) fn plan<'a>(
         memory_shares: 0,
         begin: Box::new(move |_| {
             let file = BufferedFile::new(begin_text(&extract.path, options.force)?);
-            let mut state = State {
+            let mut state = WrittenGames {
                 path: file.target().to_owned(),
                 out: Compressed::new(&extract.path, file)?,
                 games: 0,
@@ -186,7 +187,7 @@ impl ExtractSink<'_> {
     }
 }
 
-impl State {
+impl WrittenGames {
     fn put(&mut self, bytes: &[u8]) -> Result<()> {
         self.out.write_all(bytes).at(&self.path, "write")
     }
