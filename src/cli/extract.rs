@@ -18,6 +18,7 @@ use super::{
     position::UntaggedArg,
     progress::Bar,
     resources::{ResourceArgs, count},
+    terminal::OutputArgs,
     usage::Usage,
     weighting::one_of,
 };
@@ -34,7 +35,7 @@ enum Stripped {
 
 /// A tag that `--add` sets.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-enum Added {
+enum AddedTag {
     Eco,
     Opening,
     PlyCount,
@@ -42,38 +43,35 @@ enum Added {
 
 /// The tags that `--tags` keeps.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-enum Tags {
+enum KeptTags {
     Roster,
     All,
 }
 
+/// The help text of `--out`. Only this command compresses its output.
+const OUT: &str =
+    "Write to this file, compressed if its name ends in .zst or .gz [default: standard output]";
+
 /// Write the games that meet conditions as PGN
 #[derive(clap::Args, Debug)]
-#[command(after_help = "\
+#[command(
+    mut_arg("out", |arg| arg.help(OUT)),
+    after_help = "\
 Without --clean, --strip, --add and --tags, each game is written as it stands in its file.
 
 Examples:
   polybook extract games.pgn --player Tal --result win --out tal.pgn
   polybook extract *.pgn.zst --position \"move[Bxh7+]\" --out sacrifices.pgn.zst
   polybook extract games.pgn --position \"material[KRPPvKRP]\" --count
-  polybook extract games.pgn --clean --strip comments,variations --add eco,opening --out clean.pgn")]
+  polybook extract games.pgn --clean --strip comments,variations --add eco,opening --out clean.pgn"
+)]
 pub struct Args {
     /// The games in PGN; - is standard input
     #[arg(value_name = "SOURCE", required = true)]
     sources: Vec<PathBuf>,
 
-    /// Write to this file, compressed if its name ends in .zst or .gz [default: standard output]
-    #[arg(
-        long,
-        value_name = "FILE",
-        default_value = "-",
-        hide_default_value = true
-    )]
-    out: PathBuf,
-
-    /// Replace an existing file of any kind. Without this option, only an empty file is replaced
-    #[arg(long, requires = "out")]
-    force: bool,
+    #[command(flatten)]
+    output: OutputArgs,
 
     /// Write the export format of the PGN standard: the seven tags of the roster first, moves in SAN, and short lines
     #[arg(long)]
@@ -101,16 +99,16 @@ pub struct Args {
         value_name = "TAG",
         value_delimiter = ',',
         value_parser = one_of([
-            ("eco", Added::Eco),
-            ("opening", Added::Opening),
-            ("plycount", Added::PlyCount),
+            ("eco", AddedTag::Eco),
+            ("opening", AddedTag::Opening),
+            ("plycount", AddedTag::PlyCount),
         ])
     )]
-    add: Vec<Added>,
+    add: Vec<AddedTag>,
 
     /// Write all tags, or only the seven tags of the roster and those that say how a game starts, as with --clean
-    #[arg(long, value_parser = one_of([("roster", Tags::Roster), ("all", Tags::All)]))]
-    tags: Option<Tags>,
+    #[arg(long, value_parser = one_of([("roster", KeptTags::Roster), ("all", KeptTags::All)]))]
+    tags: Option<KeptTags>,
 
     /// Write only the first N games
     #[arg(long, value_name = "N", value_parser = count::<u64>(1))]
@@ -166,10 +164,10 @@ impl Args {
             no_nags: strips(Stripped::Nags),
             no_clocks: strips(Stripped::Clocks),
             no_evals: strips(Stripped::Evals),
-            roster_only: self.tags == Some(Tags::Roster),
-            add_eco: adds(Added::Eco),
-            add_opening: adds(Added::Opening),
-            add_ply_count: adds(Added::PlyCount),
+            roster_only: self.tags == Some(KeptTags::Roster),
+            add_eco: adds(AddedTag::Eco),
+            add_opening: adds(AddedTag::Opening),
+            add_ply_count: adds(AddedTag::PlyCount),
         })
     }
 }
@@ -177,15 +175,15 @@ impl Args {
 pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     let sources: Vec<&PathBuf> = args.sources.iter().collect();
     refuse_twice(&sources)?;
-    let ending = super::input::ending(&args.out);
+    let ending = super::input::ending(&args.output.out);
     if let "bz2" | "zip" | "xz" = &*ending {
         let usage = format!(
             "--out {}: the output can be compressed as .zst or .gz only",
-            args.out.display()
+            args.output.out.display()
         );
         return Err(Usage(usage).into());
     }
-    let mut extract = Extract::new(&args.out)
+    let mut extract = Extract::new(&args.output.out)
         .form(args.form())
         .keep_broken(args.keep_broken);
     if let Some(limit) = args.limit {
@@ -201,7 +199,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
         .variant(VariantChoice::Auto)
         .max_ply(usize::MAX)
         .allow_empty(true)
-        .force(args.force)
+        .force(args.output.force)
         .memory(memory.bytes)
         .threads(args.resources.threads())
         .temp_dir(memory.temp_dir)
@@ -215,7 +213,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     let games = &report.totals.games;
     text += &format!(
         "{}: {} of {}, {} rejected\n",
-        output_name(&args.out),
+        output_name(&args.output.out),
         report.extracted.unwrap_or_default(),
         plural(games.read, "game"),
         games.rejected

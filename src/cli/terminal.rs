@@ -6,7 +6,7 @@ use std::{
     borrow::Cow,
     io::{self, BufWriter, IsTerminal, Stderr, StdoutLock, Write},
     iter::once,
-    path::Path,
+    path::{Path, PathBuf},
 };
 
 use polybook::{
@@ -127,6 +127,23 @@ impl<W: Write> Write for Shown<W> {
     fn flush(&mut self) -> io::Result<()> {
         self.out.flush()
     }
+}
+
+/// The options of a command that writes one text to standard output or to a file.
+#[derive(clap::Args, Debug)]
+pub struct OutputArgs {
+    /// Write to this file [default: standard output]
+    #[arg(
+        long,
+        value_name = "FILE",
+        default_value = "-",
+        hide_default_value = true
+    )]
+    pub out: PathBuf,
+
+    /// Replace an existing file of any kind. Without this option, only an empty file is replaced
+    #[arg(long, requires = "out")]
+    pub force: bool,
 }
 
 /// A text output of a command: standard output or a file. A file gets its final name only when it is complete.

@@ -22,7 +22,7 @@ use super::{
     progress::quiet_on_terminal,
     repertoire::{Opener, say_absent},
     resources::{MemoryArgs, count},
-    terminal::Output,
+    terminal::{Output, OutputArgs},
     usage::Usage,
     weighting::{one_of, percent},
 };
@@ -62,18 +62,8 @@ pub struct Args {
     )]
     format: Option<TreeFormat>,
 
-    /// Write the tree to this file [default: standard output]
-    #[arg(
-        long,
-        value_name = "FILE",
-        default_value = "-",
-        hide_default_value = true
-    )]
-    out: PathBuf,
-
-    /// Replace an existing file of any kind. Without this option, tree replaces only an empty file
-    #[arg(long, requires = "out")]
-    force: bool,
+    #[command(flatten)]
+    output: OutputArgs,
 
     /// End lines after N half-moves. Each position is then printed in the shortest line that reaches it [default: no
     /// limit; each position is printed in the first line that reaches it]
@@ -113,8 +103,8 @@ pub struct Args {
 }
 
 pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
-    check_output(&args.out, &[&args.source], args.json)?;
-    let out = Output::create(&args.out, args.force)?;
+    check_output(&args.output.out, &[&args.source], args.json)?;
+    let out = Output::create(&args.output.out, args.output.force)?;
     let untagged = UntaggedArg {
         untagged_variant: Variant::Standard,
     };
@@ -125,7 +115,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
         let usage = "--min-game applies only to databases and indexes: for a Polyglot book, use --min-weight";
         return Err(Usage(usage.to_owned()).into());
     }
-    let is_file = !is_standard_output(&args.out);
+    let is_file = !is_standard_output(&args.output.out);
     let progress = if is_file {
         context
     } else {
@@ -141,7 +131,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     let moves = progress.show_progress("writing the tree", |meter| {
         write(args, (source, start.1), out, meter)
     })?;
-    let path = output_name(&args.out);
+    let path = output_name(&args.output.out);
     let text = match moves {
         _ if is_file => format!("{path}: {}\n", plural(moves, "move")),
         0 => "the source contains no moves in this position, or the options exclude all of them\n"
@@ -196,7 +186,7 @@ fn write(
         None => source,
     };
     let tree = Tree::new(source, start, limits, meter).without_weights_of(opponent);
-    let format = args.format.unwrap_or(match &*ending(&args.out) {
+    let format = args.format.unwrap_or(match &*ending(&args.output.out) {
         "pgn" => TreeFormat::Pgn,
         "jsonl" => TreeFormat::Jsonl,
         _ => TreeFormat::Text,

@@ -19,7 +19,7 @@ use crate::cli::{
     position::UntaggedArg,
     progress::quiet_on_terminal,
     resources::ResourceArgs,
-    terminal::Output,
+    terminal::{Output, OutputArgs},
     weighting::one_of,
 };
 
@@ -73,18 +73,8 @@ pub struct Args {
     )]
     format: Option<NewMovesFormat>,
 
-    /// Write to this file [default: standard output]
-    #[arg(
-        long,
-        value_name = "FILE",
-        default_value = "-",
-        hide_default_value = true
-    )]
-    out: PathBuf,
-
-    /// Replace an existing file of any kind. Without this option, only an empty file is replaced
-    #[arg(long, requires = "out")]
-    force: bool,
+    #[command(flatten)]
+    output: OutputArgs,
 
     /// Print the answer as a JSON document
     #[arg(long, conflicts_with_all = ["format", "out"])]
@@ -112,22 +102,24 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
 }
 
 fn is_printed(args: &Args) -> bool {
-    is_standard_output(&args.out)
+    is_standard_output(&args.output.out)
 }
 
 fn write(args: &Args, context: Context) -> anyhow::Result<()> {
     let mut inputs: Vec<&PathBuf> = args.games.iter().chain([&args.reference]).collect();
     refuse_twice(&inputs)?;
     inputs.retain(|path| *path != Path::new("-"));
-    check_output(&args.out, &inputs, false)?;
-    let format = args.format.unwrap_or(match &*ending(&args.out) {
+    check_output(&args.output.out, &inputs, false)?;
+    let format = args.format.unwrap_or(match &*ending(&args.output.out) {
         "csv" => NewMovesFormat::Csv,
         "pgn" => NewMovesFormat::Pgn,
         _ => NewMovesFormat::Text,
     });
     let mut out = match format {
-        NewMovesFormat::Pgn => pgn_output(&args.out, args.force)?,
-        NewMovesFormat::Csv | NewMovesFormat::Text => Output::create(&args.out, args.force)?,
+        NewMovesFormat::Pgn => pgn_output(&args.output.out, args.output.force)?,
+        NewMovesFormat::Csv | NewMovesFormat::Text => {
+            Output::create(&args.output.out, args.output.force)?
+        }
     };
     let opener = Opener::new(None, &args.untagged, &args.resources, context)?;
     let known = opener.open(&args.reference, None, |path, opening| {
