@@ -274,8 +274,8 @@ fn places_are_exact_and_texts_byte_for_byte() {
                 let found = index.text(id as u32).unwrap();
                 assert_eq!(String::from_utf8_lossy(&found), game, "{file} game {id}");
                 let offset = index.header(id as u32).unwrap().offset();
-                if game.starts_with('[') {
-                    assert!(text[offset.unwrap() as usize..].starts_with(&game[1..]))
+                if let Some(rest) = game.strip_prefix('[') {
+                    assert!(text[offset.unwrap() as usize..].starts_with(rest))
                 } else {
                     assert_eq!(offset, None)
                 }
