@@ -1,4 +1,4 @@
-//! Requests to the services, one at a time.
+//! Sends requests to the services, one at a time.
 
 use std::{fmt, io::Read, sync::Arc, time::Duration};
 
@@ -21,19 +21,20 @@ const USER_AGENT: &str = concat!(
     ")"
 );
 
-/// The time to wait after a service has answered that it received too many requests. Lichess asks for a full minute.
+/// The pause after a service has refused a request because it received too many requests. Lichess asks for a full
+/// minute.
 const RATE_LIMIT: Duration = Duration::from_secs(60);
 
-/// The time to wait after the first failure. It doubles with each further failure.
+/// The pause after the first failure. Each further failure in a row doubles the pause.
 const FIRST_PAUSE: Duration = Duration::from_secs(2);
 
-/// The number of failures in a row after which the download ends.
+/// The number of failures in a row after which the client gives up.
 const MAX_FAILURES: u32 = 6;
 
-/// The time after which a connection without any data counts as broken.
+/// A connection that transfers no data for this time counts as broken.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// The maximum length of an answer in bytes: a few million games with clocks and evaluations.
+/// The maximum length in bytes of an answer with games: a few million games with clocks and evaluations.
 const MAX_ANSWER: u64 = 16 << 30;
 
 /// The maximum length in bytes of an answer in JSON, such as the list of months.
@@ -75,7 +76,7 @@ pub(super) enum RequestFailure {
     Broken(String),
     /// The service received too many requests.
     RateLimited,
-    /// Another request would fail, too.
+    /// A repeated request would fail again.
     Final(Error),
 }
 
@@ -90,7 +91,7 @@ impl From<Error> for RequestFailure {
 pub(super) struct ServiceClient<'a> {
     agent: Agent,
     account: &'a Account,
-    /// The scheme, host and port of all requests.
+    /// The beginning of all addresses, such as `https://lichess.org`.
     server: String,
     token: Option<&'a AccessToken>,
     notify: &'a Notice,
@@ -98,7 +99,8 @@ pub(super) struct ServiceClient<'a> {
 }
 
 impl<'a> ServiceClient<'a> {
-    /// Creates a client. `server` is the address of a server on this computer that replaces the service.
+    /// Creates a client for the service of `account`. With `server`, the address of a server on this computer, the client
+    /// sends its requests to this server instead of the service.
     pub(super) fn new(
         account: &'a Account,
         server: Option<&str>,
@@ -150,7 +152,7 @@ impl<'a> ServiceClient<'a> {
         })
     }
 
-    /// Creates a final error about the account.
+    /// Creates an error about the account.
     pub(super) fn refusal(&self, problem: impl Into<String>) -> Error {
         Error::failed(self.account.to_string(), problem.into())
     }
@@ -159,8 +161,8 @@ impl<'a> ServiceClient<'a> {
         self.account.service.host()
     }
 
-    /// Requests a path, once. Follows redirects to the same server. Returns an answer with the status 200, 304, 404 or
-    /// 410.
+    /// Sends one request for `path` and follows redirects to the same server. The status of the returned answer is 200,
+    /// 304, 404 or 410; all others are errors.
     pub(super) fn get(
         &self,
         path: &str,
@@ -210,7 +212,7 @@ impl<'a> ServiceClient<'a> {
             .into())
     }
 
-    /// Returns the address to which an answer redirects.
+    /// Returns the address to which an answer redirects. Returns an error if the address is on another server.
     fn redirected(&self, answer: &Response<Body>) -> Result<String, RequestFailure> {
         let location = answer.headers().get(header::LOCATION);
         let location = location.and_then(|location| location.to_str().ok());
@@ -250,7 +252,8 @@ impl<'a> ServiceClient<'a> {
         }
     }
 
-    /// Requests a JSON document, until the request succeeds or fails finally.
+    /// Requests a JSON document, and returns it with the HTTP status. Repeats the request after a pause if the connection
+    /// breaks or the service received too many requests. Returns JSON's `null` for any other status than 200.
     pub(super) fn document(&mut self, path: &str) -> Result<(u16, serde_json::Value)> {
         loop {
             match self.try_document(path) {
@@ -296,7 +299,8 @@ impl<'a> ServiceClient<'a> {
         ))
     }
 
-    /// Reads the games of an answer in PGN, and passes each complete one to `receive`.
+    /// Reads an answer that consists of games in PGN, and passes the text of each game to `receive` as soon as the game is
+    /// complete.
     pub(super) fn games(
         &self,
         answer: Response<Body>,
@@ -352,16 +356,16 @@ impl<'a> ServiceClient<'a> {
         Ok(receive(text)?)
     }
 
-    /// Notes that the service delivered games, so that earlier failures no longer count.
+    /// Resets the number of failures in a row, after the service has sent games.
     pub(super) fn has_succeeded(&mut self) {
         self.failures = 0;
     }
 
-    /// Waits before the next request.
+    /// Waits after a failed request, until the request may be repeated.
     ///
     /// # Errors
     ///
-    /// Returns the failure as an error if it is final, or after too many failures in a row.
+    /// Returns an error if repeating the request makes no sense, or after too many failures in a row.
     pub(super) fn wait(&mut self, failure: RequestFailure) -> Result<()> {
         self.failures += 1;
         let (problem, pause) = match failure {
@@ -380,7 +384,7 @@ impl<'a> ServiceClient<'a> {
     }
 }
 
-/// Returns the message of an I/O error without numbers of the operating system.
+/// Returns the message of an I/O error, without the error number that the standard library adds.
 fn reason(err: &std::io::Error) -> String {
     crate::error::reason(err)
 }

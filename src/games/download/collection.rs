@@ -29,54 +29,55 @@ const BATCH_SIZE: usize = 1 << 19;
 /// The number of seconds in a day.
 pub(super) const DAY: i64 = 86_400;
 
-/// A file with the games that will be added to it.
+/// A PGN file, and the new games that will be added to it.
 #[derive(Debug)]
 pub(super) struct Collection {
     output: AtomicFile,
-    /// Hashes of the addresses of all games: of the file, and of those that are new.
+    /// The hashes of the web addresses of all games, both those in the file and the new ones.
     addresses: FxHashSet<u64>,
-    /// The known games of each account.
+    /// For each account, which of its games the file contains.
     known: Vec<Known>,
     /// The number of games in the file.
     games: u64,
-    /// The texts of the new games.
+    /// The temporary file with the texts of the new games.
     spool: BufWriter<File>,
     spooled: u64,
     new: Vec<NewGame>,
-    /// For each account, the time of each received game, and its index in `new` if it is a new game.
+    /// For each account, the starting time of each received game, and the index of the game in `new` if it is new.
     received: Vec<Vec<(i64, Option<usize>)>>,
-    /// The months of Chess.com that are complete, and where they are stored.
+    /// The months of Chess.com that have been downloaded completely.
     pub(super) months: CompleteMonths,
     months_path: PathBuf,
 }
 
-/// The games of an account that a file contains.
+/// The number and the newest of an account's games that the file contained before the download.
 #[derive(Clone, Debug)]
 struct Known {
     account: Account,
     games: u64,
-    /// The time at which the newest game began.
+    /// The starting time of the newest game, in seconds since 1 January 1970.
     newest: Option<i64>,
 }
 
-/// A game that will be added, in the temporary file.
+/// A game in the temporary file that will be added to the PGN file.
 #[derive(Copy, Clone, Debug)]
 struct NewGame {
-    /// The time at which the game began, in seconds since 1970, or that of the game before it.
+    /// The starting time of the game in seconds since 1 January 1970. If the tags do not contain it, the time of the game
+    /// that was received before this one.
     time: i64,
     offset: u64,
     length: u32,
-    /// The order of games that began in the same second.
+    /// The rank of the game among games with the same starting time.
     order: i64,
     is_dropped: bool,
 }
 
-/// The way in which a [`Collection`] treated a game.
+/// The result of [`Collection::add`].
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) struct Added {
-    /// Whether the game is new.
+    /// Whether the game was added: it meets the conditions, and the file did not contain it.
     pub is_new: bool,
-    /// The time at which the game began, if its tags contain it.
+    /// The starting time of the game, in seconds since 1 January 1970, or `None` if the tags do not contain it.
     pub time: Option<i64>,
 }
 
@@ -85,7 +86,7 @@ impl Collection {
     ///
     /// # Errors
     ///
-    /// Returns an error if the file contains something else than games in PGN, or cannot be replaced.
+    /// Returns an error if the file exists but does not contain games in PGN, or if it cannot be replaced.
     pub(super) fn open(path: &Path, accounts: &[Account]) -> Result<Collection> {
         let output = AtomicFile::create_over(path, |_| Ok(()))?;
         if !output.is_seekable() {
@@ -165,15 +166,14 @@ impl Collection {
         }
     }
 
-    /// Returns the number of games of the account with this index that the old file contains, and the time at which the
-    /// newest one began.
+    /// Returns how many games of an account the file contained before the download, and the starting time of the newest
+    /// one. `account` is the index of the account.
     pub(super) fn known(&self, account: usize) -> (u64, Option<i64>) {
         (self.known[account].games, self.known[account].newest)
     }
 
-    /// Adds a game of the account with the index `account`, unless the file has a game with the same address. `wanted`
-    /// decides by the tags whether the game counts. `newest_first` says that the service sends newer games before older
-    /// ones.
+    /// Adds a game, unless a game with the same web address exists or `wanted` rejects the tags of the game. `account` is
+    /// the index of the account that played the game. `newest_first` is `true` if the service sends the newest game first.
     pub(super) fn add(
         &mut self,
         account: usize,
@@ -216,7 +216,7 @@ impl Collection {
         Ok(Added { is_new, time })
     }
 
-    /// Drops the games of an account that are not among its `most` newest received games.
+    /// Drops all new games of an account except its newest ones: of the received games, the `most` newest are kept.
     pub(super) fn keep_newest(&mut self, account: usize, most: usize) {
         let mut received = self.received[account].clone();
         // The sort is stable, and the last of several games that began at the same time is the newest.
@@ -229,13 +229,13 @@ impl Collection {
         }
     }
 
-    /// Returns the number of games that were received from an account, with those that the file already has.
+    /// Returns the number of games of an account that were received. Games that the file already contained count, too.
     pub(super) fn received(&self, account: usize) -> usize {
         self.received[account].len()
     }
 
-    /// Writes the file with the new games. If there are none, leaves the file as it is. Returns the number of new games,
-    /// and the number of games in the file.
+    /// Replaces the file by one that also contains the new games. Does not change the file if there are no new games.
+    /// Returns the number of new games, and the number of all games in the file.
     pub(super) fn commit(mut self) -> Result<(u64, u64)> {
         let name = self.output.target().to_owned();
         self.new.retain(|game| !game.is_dropped);
@@ -285,10 +285,10 @@ impl Collection {
     }
 }
 
-/// An output of games that separates new games from the text before them.
+/// The new file. It separates each new game from the text before it by a blank line.
 struct Joined {
     out: BufferedFile,
-    /// The last two bytes that were written, or line breaks.
+    /// The last two bytes that were written. At the beginning, two line breaks, because nothing must be separated.
     end: [u8; 2],
 }
 
@@ -300,7 +300,7 @@ impl Joined {
         self.out.put(bytes)
     }
 
-    /// Writes line breaks until a blank line ends the text.
+    /// Writes the missing line breaks, so that the text so far ends with a blank line.
     fn separate(&mut self) -> Result<()> {
         while self.end != *b"\n\n" {
             // A text with CR and LF needs one more line break.
@@ -310,9 +310,9 @@ impl Joined {
     }
 }
 
-/// Reads the games of the file at `path`, and calls `visit` with the tags of each game and the text up to the next game.
-/// For text before the first game, such as a byte order mark, calls `visit` without tags. The texts together are the
-/// whole file. `name` is the path for messages.
+/// Calls `visit` for each game of the file at `path`, with its tags and its text, which ends where the next game begins.
+/// If other text comes before the first game, such as a byte order mark, first calls `visit` with this text and `None`.
+/// Every byte of the file is passed to `visit` once. Error messages call the file `name`.
 fn for_each_game(
     path: &Path,
     name: &Path,
@@ -337,8 +337,8 @@ fn for_each_game(
     Ok(())
 }
 
-/// Returns a hash of the address of a game, in the tag `Link` or `Site`. Returns `None` if no tag contains the address of
-/// a page.
+/// Returns a hash of the web address of a game, which the tag `Link` or `Site` contains. Returns `None` if neither tag
+/// contains a web address.
 fn address(tags: &Tags<'_>) -> Option<u64> {
     let mut values = [&b"Link"[..], b"Site"].into_iter();
     let text = values.find_map(|name| {
@@ -359,8 +359,8 @@ fn text_hash(text: &[u8]) -> u64 {
     SipHasher13::new().hash(text)
 }
 
-/// Returns the time at which a game began, in seconds since 1970, by its tags `UTCDate` and `UTCTime` or, without them,
-/// at the beginning of its day. Returns `None` if the day is unknown.
+/// Returns the starting time of a game in seconds since 1 January 1970, from the tags `UTCDate` and `UTCTime`. If these
+/// tags are missing, returns the beginning of the day on which the game was played. Returns `None` if the day is unknown.
 pub(super) fn start_time(tags: &Tags<'_>) -> Option<i64> {
     let utc = tags.get(b"UTCDate").map(Date::of_tag);
     let utc = utc.and_then(|date| seconds_of(date, false));
@@ -382,8 +382,8 @@ pub(super) fn start_time(tags: &Tags<'_>) -> Option<i64> {
     }
 }
 
-/// Returns the first second of a day, a month or a year in seconds since 1970 or, with `is_end`, the first second after
-/// it. Returns `None` if the year is unknown.
+/// Returns the beginning of a day, a month or a year (depending on how much of `date` is known), in seconds since
+/// 1 January 1970. If `is_end` is `true`, returns its end instead. Returns `None` if the year is unknown.
 pub(super) fn seconds_of(date: Date, is_end: bool) -> Option<i64> {
     let year = i64::from(date.year()?);
     let (month, day) = (date.month().map(i64::from), date.day().map(i64::from));
@@ -398,7 +398,7 @@ pub(super) fn seconds_of(date: Date, is_end: bool) -> Option<i64> {
     Some(days * DAY)
 }
 
-/// Returns the number of days from 1970 to the first day of a month. `month` is from 1 to 13.
+/// Returns the number of days from 1 January 1970 to the first day of a month. The month 13 is January of the next year.
 fn days_until(year: i64, month: i64) -> i64 {
     const BEFORE: [i64; 13] = [0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334, 365];
     let leap_days = |years: i64| years / 4 - years / 100 + years / 400;
@@ -409,7 +409,7 @@ fn days_until(year: i64, month: i64) -> i64 {
         + leap_day
 }
 
-/// Returns the year and the month of a time in seconds since 1970.
+/// Returns the year and the month of a time in seconds since 1 January 1970.
 pub(super) fn month_of(time: i64) -> (u16, u8) {
     let day = time.div_euclid(DAY);
     let year = (1970 + day / 366..).find(|year| days_until(year + 1, 1) > day);

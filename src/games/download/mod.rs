@@ -65,7 +65,7 @@ impl Service {
     }
 }
 
-/// The account of a player at a service. Its text is `lichess:NAME` or `chesscom:NAME`.
+/// The account of a player at a service. It is written as `lichess:NAME` or `chesscom:NAME`.
 ///
 /// ```
 /// use polybook::download::{Account, Service};
@@ -109,7 +109,7 @@ impl fmt::Display for Account {
     }
 }
 
-/// The error is a text that says how to name an account.
+/// If the text does not name an account, the error says how to write one.
 impl FromStr for Account {
     type Err = String;
 
@@ -132,10 +132,11 @@ impl FromStr for Account {
     }
 }
 
-/// The type of the function in a [`Notice`].
+/// A function that receives the reason of a pause and its length, and returns after the pause.
 pub type WaitFn = dyn Fn(&str, Duration) + Send + Sync;
 
-/// A function that is called before each wait with the reason and the time to wait. It returns when the time has passed.
+/// The function that a [`Download`] calls for each pause, such as the minute after too many requests. It tells the user
+/// why the download pauses, and sleeps for that long.
 #[derive(Clone)]
 pub struct Notice(pub Arc<WaitFn>);
 
@@ -145,12 +146,13 @@ impl fmt::Debug for Notice {
     }
 }
 
-/// The games to download.
+/// Which games a [`Download`] requests, and what their texts contain.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Options {
-    /// The conditions on the games. The services can evaluate dates, speeds and whether games are rated.
+    /// The conditions that games must meet. The services apply those on dates, speeds and rated games; polybook applies
+    /// all conditions to the tags of the received games.
     pub selection: Selection,
-    /// The number of games of each account: only the newest ones are downloaded. `None` for all games.
+    /// The maximum number of games of each account. The newest games are downloaded. `None` means no limit.
     pub max: Option<u64>,
     /// Whether Lichess adds the evaluations of its analyses.
     pub evals: bool,
@@ -169,7 +171,7 @@ pub struct Downloaded {
     pub failure: Option<Error>,
 }
 
-/// A download of games to a file.
+/// Downloads the games of accounts, and adds them to a PGN file. [`run`](Download::run) starts the download.
 #[derive(Debug)]
 pub struct Download {
     accounts: Vec<Account>,
@@ -182,13 +184,14 @@ pub struct Download {
     collected: Collected,
 }
 
-/// The games of a running download. Another thread can keep them while the download waits for the service.
+/// The games that a running download has received so far. If the user interrupts the download, the thread that handles the
+/// interrupt adds them to the file with [`keep`](Collected::keep).
 #[derive(Clone, Default, Debug)]
 pub struct Collected(Arc<Mutex<Option<Collection>>>);
 
 impl Collected {
-    /// Adds the games that are complete to the file, and ends the download. Returns the number of added games, or `None`
-    /// if the download has not begun, or has already written the file.
+    /// Adds the received games to the file, and stops the download. Returns the number of added games. Returns `None` if
+    /// there is nothing to add, because the download has not started or has already ended.
     ///
     /// # Errors
     ///
@@ -203,7 +206,7 @@ impl Collected {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// Calls `work` with the games. Returns [`Error::Interrupted`] if they have been kept.
+    /// Passes the received games to `work`. Returns [`Error::Interrupted`] after a call of [`keep`](Collected::keep).
     fn with<T>(&self, work: impl FnOnce(&mut Collection) -> Result<T>) -> Result<T> {
         let mut collection = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         collection.as_mut().map_or(Err(Error::Interrupted), work)
@@ -211,7 +214,7 @@ impl Collected {
 }
 
 impl Download {
-    /// Creates a download of the games of some accounts to the file `out`. `notify` is called before each wait.
+    /// Prepares a download of the games of `accounts` to the file `out`. `notify` is called for each pause.
     pub fn new(
         accounts: Vec<Account>,
         out: impl AsRef<Path>,
@@ -230,14 +233,14 @@ impl Download {
         }
     }
 
-    /// Sets the token with which Lichess answers faster.
+    /// Sets the token that identifies the user to Lichess, which sends games faster to users that it knows.
     pub fn token(mut self, token: Option<AccessToken>) -> Download {
         self.token = token;
         self
     }
 
-    /// Replaces the services by a server on this computer, for tests. `server` is its address, such as
-    /// `http://127.0.0.1:8080`.
+    /// Sends all requests to `server` instead of the services, for tests. `server` is an address of this computer, such
+    /// as `http://127.0.0.1:8080`.
     ///
     /// # Errors
     ///
@@ -259,23 +262,23 @@ impl Download {
         Ok(self)
     }
 
-    /// Returns the number of games that were received, and their total number if it is known.
+    /// Returns the meter that shows, during the download, how many games have been received, and how many are expected.
     pub fn meter(&self) -> Arc<Meter> {
         Arc::clone(&self.meter)
     }
 
-    /// Returns the games of the download, for a thread that handles interruptions.
+    /// Returns a handle to the received games, for the thread that handles an interrupt by the user.
     pub fn collected(&self) -> Collected {
         self.collected.clone()
     }
 
-    /// Downloads the games and adds them to the file. If the download fails after some games, adds these games to the
-    /// file, and returns the reason in [`Downloaded::failure`].
+    /// Downloads the games and adds them to the file. If a service fails, still adds the games that were received before
+    /// the failure, and returns the reason in [`Downloaded::failure`].
     ///
     /// # Errors
     ///
-    /// Returns an error if the file cannot be read or written, or if a service cannot evaluate a condition. Returns
-    /// [`Error::Interrupted`] if [`Collected::keep`] was called.
+    /// Returns an error if the file cannot be read or written, or if a condition cannot be applied to the games of a
+    /// service. Returns [`Error::Interrupted`] if [`Collected::keep`] has stopped the download.
     pub fn run(&self) -> Result<Downloaded> {
         self.check()?;
         let collection = Collection::open(&self.out, &self.accounts)?;
@@ -305,7 +308,8 @@ impl Download {
         })
     }
 
-    /// Checks that all services can evaluate the conditions.
+    /// Returns an error if a condition cannot be applied to the games of a service: the games of Chess.com do not say
+    /// whether they are rated.
     fn check(&self) -> Result<()> {
         let rated = self.options.selection.rated.as_ref();
         let is_unknown = rated.is_some_and(|wanted| !wanted.contains(&RatedStatus::Unknown));
@@ -334,7 +338,7 @@ impl Download {
         Ok(())
     }
 
-    /// Adds a received game of the account with this number.
+    /// Adds a received game of `accounts[number]`.
     fn add(&self, number: usize, text: &[u8]) -> Result<Added> {
         let is_lichess = self.accounts[number].service == Service::Lichess;
         let newest_first = is_lichess && self.options.max.is_some();

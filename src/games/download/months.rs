@@ -1,7 +1,8 @@
-//! The months of Chess.com whose games a file contains completely.
+//! The months of Chess.com that have been downloaded completely, so that later downloads can skip them.
 //!
-//! Chess.com marks each month with an `ETag` or a `Last-Modified` date. If a later request repeats these marks, and the
-//! month has not changed, the answer is short. The marks are kept in a JSON file next to the PGN file.
+//! Chess.com sends the games of each month with an `ETag` or a `Last-Modified` date. A later request for the month
+//! contains these values. If the month has not changed since, Chess.com answers that, without the games. The values are
+//! stored in a JSON file next to the PGN file.
 
 use std::{collections::BTreeMap, fs, io, path::Path};
 
@@ -12,7 +13,7 @@ use crate::{
     storage::output::{AtomicFile, BufferedFile, Finished},
 };
 
-/// The marks of complete months, for each account and its options.
+/// The marks of the months that have been downloaded completely, for each account and its conditions.
 #[derive(Clone, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 pub(super) struct CompleteMonths {
     #[serde(rename = "polybookDownload")]
@@ -21,7 +22,8 @@ pub(super) struct CompleteMonths {
     is_changed: bool,
 }
 
-/// What Chess.com says about the state of a month.
+/// The values by which Chess.com recognizes whether a month has changed: the headers `ETag` and `Last-Modified` of its
+/// answer.
 #[derive(Clone, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 #[serde(default)]
 pub(super) struct Marks {
@@ -47,7 +49,8 @@ impl CompleteMonths {
         }
     }
 
-    /// Returns the marks of a month. `account` names the account and its options.
+    /// Returns the marks of a month, such as `2024/05`. `account` is the account, followed by its conditions as
+    /// options.
     pub(super) fn get(&self, account: &str, month: &str) -> Option<&Marks> {
         self.accounts.get(account)?.get(month)
     }

@@ -1,5 +1,5 @@
-//! The requests to each service, by its public documents: <https://lichess.org/api> and
-//! <https://www.chess.com/news/view/published-data-api>.
+//! The requests that each service offers, and what their answers mean. They are documented at
+//! <https://lichess.org/api> and <https://www.chess.com/news/view/published-data-api>.
 
 use serde_json::Value;
 use ureq::http::HeaderMap;
@@ -18,12 +18,12 @@ use crate::{
     },
 };
 
-/// The first second that Lichess accepts as a bound, in seconds since 1970: its first games are from this day.
+/// The earliest time that Lichess accepts as a limit, in seconds since 1 January 1970. Its first games are from this day.
 const LICHESS_START: i64 = 1_356_998_401;
 
 impl Download {
-    /// Downloads the games of an account at Lichess, from the oldest to the newest or, if their number is limited, from
-    /// the newest to the oldest.
+    /// Downloads the games of an account at Lichess. The oldest game comes first. If the number of games is limited, the
+    /// newest game comes first instead.
     pub(super) fn lichess_games(
         &self,
         number: usize,
@@ -71,7 +71,8 @@ impl Download {
         }
     }
 
-    /// Returns the path and the query for the games of an account since a time in seconds since 1970.
+    /// Returns the path and the query string that request the games of an account. `since` is the earliest starting time
+    /// of the games, in seconds since 1 January 1970.
     fn lichess_path(&self, account: &Account, since: Option<i64>) -> String {
         let selection = &self.options.selection;
         let mut query = vec![("opening", "true".to_owned())];
@@ -114,8 +115,8 @@ impl Download {
         format!("/api/games/user/{}?{}", account.name(), query.join("&"))
     }
 
-    /// Downloads the games of an account at Chess.com: month by month or, if the number of games is limited, back from
-    /// the newest month.
+    /// Downloads the games of an account at Chess.com, which sends the games of a month in one answer. The oldest month
+    /// comes first. If the number of games is limited, the newest month comes first instead.
     pub(super) fn chess_com_games(
         &self,
         number: usize,
@@ -162,7 +163,8 @@ impl Download {
         Ok(())
     }
 
-    /// Downloads the games of a month, unless the file contains them and the month has not changed since.
+    /// Downloads the games of a month. If the month was downloaded before, asks Chess.com to send the games only if a game
+    /// has been added to the month since.
     fn month(
         &self,
         number: usize,
@@ -224,8 +226,9 @@ impl Download {
         }
     }
 
-    /// Returns the time since which games are requested, in seconds since 1970: the date that the user gave or, without
-    /// it, a day before the newest game in the file. Within this day, a long game may have ended after the newest one.
+    /// Returns the earliest starting time of the games to request, in seconds since 1 January 1970. This is the date that
+    /// the user gave. Without such a date, it is a day before `newest`, the starting time of the newest game in the file:
+    /// a long game that began within this day may have ended after the last download.
     fn since(&self, newest: Option<i64>) -> Option<i64> {
         let since: Option<Date> = self.options.selection.since;
         match (
@@ -237,8 +240,8 @@ impl Download {
         }
     }
 
-    /// Adds the number of games that will be received to the meter, if it is known. `all` is the number of games of the
-    /// account. Returns the time at which the account's newest game in the file began.
+    /// Tells the meter how many games will be received, if this is known. `all` is the number of games of the account, or
+    /// `None` if the service does not say it. Returns the starting time of the account's newest game in the file.
     fn expect_games(&self, number: usize, all: Option<u64>) -> Result<Option<i64>> {
         let (known, newest) = self.collected.with(|games| Ok(games.known(number)))?;
         let max = self.options.max.unwrap_or(u64::MAX);
