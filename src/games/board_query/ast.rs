@@ -1,4 +1,4 @@
-//! The syntax tree of a query, before types are checked.
+//! The syntax tree of a query. Whether operators have operands of the right type is checked later, in `program`.
 
 use shakmaty::{Bitboard, Board, Color, File, Rank, Role, Square};
 
@@ -110,7 +110,7 @@ impl FenFields {
     }
 }
 
-/// Squares on which given pieces must stand.
+/// The pieces that a position must contain, each with the squares on which these pieces stand.
 #[derive(Clone, Debug)]
 pub(super) struct Placement(pub Vec<(Pieces, Bitboard)>);
 
@@ -131,7 +131,7 @@ impl Placement {
     }
 }
 
-/// Numbers of pieces: of White and of Black, each in the order of [`Role::ALL`].
+/// The number of pieces of each kind: those of White, then those of Black, both in the order of [`Role::ALL`].
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) struct PieceNumbers(pub [[u8; 6]; 2]);
 

@@ -14,13 +14,13 @@ use super::ast::{
     Comparison, FenFields, MovePattern, Node, NodeKind, PieceNumbers, Pieces, Placement,
 };
 
-/// The maximum number of levels at which parts of a query contain each other.
+/// The maximum depth to which parts of a query, such as expressions in parentheses, may be nested.
 pub(super) const MAX_LEVELS: usize = 64;
 
-/// The text that is left to parse, with the number of levels that are open.
+/// The rest of the text, and the depth of nesting at its beginning.
 type QueryText<'t> = Stateful<LocatingSlice<&'t str>, usize>;
 
-/// A place at which the text is not a query, and the problem.
+/// A syntax error in a query: its offset in the text, and the problem.
 #[derive(Clone, Debug)]
 pub(super) struct Fault {
     pub at: usize,
@@ -109,7 +109,7 @@ fn blanks(input: &mut QueryText<'_>) -> Parsed<()> {
     }
 }
 
-/// Parses a token that begins after blanks.
+/// Skips blanks, then parses `token` if it comes next. Returns whether it came next.
 fn symbol(token: &'static str) -> impl FnMut(&mut QueryText<'_>) -> Parsed<bool> {
     move |input| {
         blanks(input)?;
@@ -117,7 +117,8 @@ fn symbol(token: &'static str) -> impl FnMut(&mut QueryText<'_>) -> Parsed<bool>
     }
 }
 
-/// Parses `word` in any case after blanks, or the operator `sign`.
+/// Skips blanks, then parses the operator that is written as `word` (in upper or lower case) or as `sign`. Returns whether
+/// it came next.
 fn operator(
     word: &'static str,
     sign: Option<&'static str>,
@@ -150,7 +151,7 @@ fn require(input: &mut QueryText<'_>, token: &'static str) -> Parsed<()> {
     }
 }
 
-/// Runs a parser one level deeper.
+/// Runs the parser of a nested part. Fails if the part is nested more deeply than [`MAX_LEVELS`].
 fn nested<T>(
     input: &mut QueryText<'_>,
     inner: impl FnOnce(&mut QueryText<'_>) -> Parsed<T>,
@@ -167,7 +168,7 @@ fn nested<T>(
     Ok(parsed)
 }
 
-/// Parses parts that are separated by an operator. A single part is returned as it is.
+/// Parses one or more parts with an operator between them, and joins them. A single part is returned unchanged.
 fn chain(
     input: &mut QueryText<'_>,
     mut part: impl FnMut(&mut QueryText<'_>) -> Parsed<Node>,
@@ -352,7 +353,7 @@ fn factor(input: &mut QueryText<'_>) -> Parsed<Node> {
     Ok(Node { at, kind })
 }
 
-/// Parses the letter of a piece: a capital letter for White, a small one for Black.
+/// Parses the letter of a piece: an uppercase letter for White, a lowercase letter for Black.
 fn piece(input: &mut QueryText<'_>) -> Parsed<Pieces> {
     let letter = one_of(|c: char| "KQRBNPkqrbnp".contains(c)).parse_next(input)?;
     let piece = shakmaty::Piece::from_char(letter).expect("a letter of a piece");
@@ -384,7 +385,7 @@ fn rank(input: &mut QueryText<'_>) -> Parsed<Rank> {
     Ok(Rank::from_char(digit).expect("a digit of a rank"))
 }
 
-/// A square, or the file or the rank that is given alone.
+/// A square such as `e4`, a file such as `e`, or a rank such as `4`.
 type Place = (Option<File>, Option<Rank>);
 
 fn place(input: &mut QueryText<'_>) -> Parsed<Place> {
@@ -397,7 +398,8 @@ fn place(input: &mut QueryText<'_>) -> Parsed<Place> {
     Ok(place)
 }
 
-/// Parses the squares after a piece: a place or a list in brackets. Without squares, all squares count.
+/// Parses the squares after the letter of a piece: one place, or a list of places in brackets. Returns all squares if
+/// there are none.
 fn squares(input: &mut QueryText<'_>) -> Parsed<Bitboard> {
     if symbol("[")(input)? {
         let ranges: Vec<Bitboard> = separated(1.., range, ",").parse_next(input)?;
@@ -444,7 +446,8 @@ fn range(input: &mut QueryText<'_>) -> Parsed<Bitboard> {
     Ok(rectangle(first, last))
 }
 
-/// Returns the squares between the files and the ranks of two places. Without files or ranks, all of them count.
+/// Returns the squares of the rectangle with the corners `first` and `last`. If the corners are ranks only, the rectangle
+/// contains all files; if they are files only, all ranks.
 fn rectangle(first: Place, last: Place) -> Bitboard {
     let files = File::ALL.into_iter().filter(|file| {
         first.0.is_none_or(|first| first <= *file) && last.0.is_none_or(|last| *file <= last)
@@ -456,13 +459,13 @@ fn rectangle(first: Place, last: Place) -> Bitboard {
     files & ranks.fold(Bitboard::EMPTY, |all, rank| all | Bitboard::from_rank(rank))
 }
 
-/// An item of a list in brackets, with the offset at which it begins.
+/// An item of a list in brackets, with its offset in the text.
 struct Item<'t> {
     at: usize,
     text: &'t str,
 }
 
-/// Parses a list of items in brackets, which are separated by commas.
+/// Parses a list in brackets, whose items are separated by commas. `read` parses one item.
 fn list<T>(input: &mut QueryText<'_>, read: impl Fn(Item<'_>) -> Parsed<T>) -> Parsed<Vec<T>> {
     require(input, "[")?;
     let mut items = Vec::new();
@@ -482,7 +485,7 @@ fn list<T>(input: &mut QueryText<'_>, read: impl Fn(Item<'_>) -> Parsed<T>) -> P
     }
 }
 
-/// Reads the placement of a FEN.
+/// Parses the first field of a FEN, which says where the pieces stand.
 fn placement(at: usize, text: &str) -> Parsed<Board> {
     match Board::from_ascii_board_fen(text.as_bytes()) {
         Ok(board) if text.matches('/').count() == 7 => Ok(board),
@@ -538,7 +541,8 @@ fn fen(item: Item<'_>) -> Parsed<FenFields> {
     Ok(read)
 }
 
-/// Returns the squares of the rooks of castling rights, or `None` if the rights do not fit the board.
+/// Returns the squares of the rooks that may castle, from the castling field of a FEN. Returns `None` if a king or a rook
+/// does not stand where the field says.
 fn castling(board: &Board, field: &str) -> Option<Bitboard> {
     let mut rooks = Bitboard::EMPTY;
     for letter in field.chars().filter(|_| field != "-") {
@@ -559,7 +563,8 @@ fn castling(board: &Board, field: &str) -> Option<Bitboard> {
     (!field.is_empty()).then_some(rooks)
 }
 
-/// Reads the pieces of both sides, which the letter `v` separates.
+/// Parses the pieces of both sides with the letter `v` between them, such as `KRPvKR`. If the text is malformed, the error
+/// shows `example`.
 fn counts(item: Item<'_>, example: &str) -> Parsed<PieceNumbers> {
     let problem = |at| fault(at, format!("expected letters of pieces, such as {example}"));
     let Some((white, black)) = item.text.split_once(['v', 'V']) else {
@@ -668,7 +673,8 @@ fn pattern_of_squares(input: &mut QueryText<'_>, pattern: &mut MovePattern) -> P
     Ok(())
 }
 
-/// Returns `true` if a move names its first square, as in `g1f3`. Such a move says which piece it moves.
+/// Returns `true` if `first`, the place before the target of a move, is a square, as `g1` in `g1f3`. A move that is written
+/// in this way can be a move of any piece.
 fn is_between_squares(first: Place) -> bool {
     first.0.is_some() && first.1.is_some()
 }

@@ -41,14 +41,14 @@ pub struct BoardQuery {
     program: Arc<Program>,
 }
 
-/// The error for a text that is not a query.
+/// The syntax error in a text that is not a query, with its position in the text.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 pub struct QueryError {
     /// The line of the problem, from 1, if the query has several lines.
     pub line: Option<usize>,
     /// The column of the problem, from 1.
     pub column: usize,
-    /// The problem, such as what was expected.
+    /// What is wrong there, or what was expected.
     pub problem: String,
 }
 
@@ -136,9 +136,9 @@ impl BoardQuery {
 pub struct Matcher {
     program: Arc<Program>,
     state: QueryState,
-    /// Whether the rules let no side get pieces, except by promotion.
+    /// Whether the rules let a side gain pieces only by promotion, unlike in crazyhouse.
     only_loses: bool,
-    /// The numbers of half-moves before the positions in which the query held.
+    /// The positions in which the query held, each as the number of half-moves played before it.
     matches: Vec<u32>,
     /// The number of positions that were visited.
     visited: u32,
@@ -170,12 +170,13 @@ impl Matcher {
         !self.matches.is_empty()
     }
 
-    /// Returns the numbers of half-moves before the positions in which the query held, in ascending order.
+    /// Returns the positions in which the query held, each as the number of half-moves played before it, in ascending order.
     pub fn matches(&self) -> &[u32] {
         &self.matches
     }
 
-    /// Returns `true` if the query holds in no later position of the game, because too few pieces are left.
+    /// Returns `true` if it is certain that the query holds in no later position of the game, because too few pieces are
+    /// left.
     pub fn is_over(&self) -> bool {
         self.state.is_over
     }

@@ -14,7 +14,7 @@ use super::{
     grammar::Fault,
 };
 
-/// An upper bound on the number of half-moves of a game, whose text has at most 16 MiB.
+/// An upper bound for the number of half-moves of a game. The text of a game has at most 16 MiB.
 const MAX_PLIES: i64 = 1 << 24;
 
 /// A number that is computed from a position.
@@ -25,7 +25,7 @@ enum Number {
     Ply,
     Negative(Box<Number>),
     Product(Vec<Number>),
-    /// Terms, with `true` for those that are subtracted.
+    /// Terms. `true` marks a term that is subtracted.
     Sum(Vec<(bool, Number)>),
 }
 
@@ -47,17 +47,18 @@ enum Test {
     Not(Box<Test>),
     All(Vec<Test>),
     AnyOf(Vec<Test>),
-    /// The value of a slot.
+    /// Whether the test of this slot, an index in [`Program::slots`], passes in the position.
     Slot(usize),
 }
 
-/// A test whose value is computed once for each position.
+/// A test that is evaluated once for each position of a game, because it depends on earlier positions or because several
+/// tests use its result.
 #[derive(Debug)]
 enum Slot {
     Shared(Test),
     /// The first test passed in an earlier position, and the second passes in this one.
     Then(Test, Test),
-    /// The test passes in this position and in the ones before, as many as the number says.
+    /// The test passes in this number of consecutive positions, the last of which is the current one.
     For(Test, u32),
 }
 
@@ -66,14 +67,15 @@ enum Slot {
 pub(super) struct Program {
     slots: Vec<Slot>,
     root: Test,
-    /// Whether a game without pieces might not match any more, so that it is worth checking.
+    /// Whether captures can make the query impossible. If not, it is useless to check during a game whether the query
+    /// can still pass.
     can_end: bool,
 }
 
-/// The state of a [`Slot`] after some positions of a game.
+/// What the evaluation of a game knows about a [`Slot`] in the current position.
 #[derive(Copy, Clone, Default, Debug)]
 struct SlotState {
-    /// The value in the current position.
+    /// Whether the test passes in the current position.
     holds: bool,
     /// For `then`, 1 if the first test passed in an earlier position. For `for`, the number of positions in a row.
     memory: u32,
@@ -104,7 +106,8 @@ impl Program {
         Ok(program)
     }
 
-    /// Returns `false` if the query passes neither in a position within `bounds` nor in a later one.
+    /// Returns `false` if the query can pass neither in the position that `bounds` describes nor in a later position of the
+    /// game. `states` contains the states of the slots in this position.
     fn may_pass(&self, bounds: &Bounds, states: &[SlotState]) -> bool {
         let mut slots: Vec<bool> = Vec::with_capacity(self.slots.len());
         for (slot, state) in self.slots.iter().zip(states) {
@@ -119,7 +122,7 @@ impl Program {
     }
 }
 
-/// How a part of a query is compiled.
+/// The context in which a part of a query is compiled.
 #[derive(Copy, Clone, Default)]
 struct CompileMode {
     /// Whether colors are exchanged.
@@ -131,7 +134,7 @@ struct CompileMode {
 #[derive(Default)]
 struct Compiler {
     slots: Vec<Slot>,
-    /// The slots of `either` inside of another `either`, by the address of the node.
+    /// The slots of the operators `either` that are inside of another `either`, by the addresses of their nodes.
     shared: HashMap<*const Node, usize>,
 }
 
@@ -148,7 +151,7 @@ impl Compiler {
         Ok(tests)
     }
 
-    /// Compiles a condition. A number is a condition that passes if the number is not 0.
+    /// Compiles a condition. A number in the place of a condition passes if it is not 0.
     fn condition(&mut self, node: &Node, mode: CompileMode) -> Result<Test, Fault> {
         let is_mirrored = mode.is_mirrored;
         let color = |color: Color| if is_mirrored { !color } else { color };
@@ -231,7 +234,7 @@ impl Compiler {
     }
 }
 
-/// Copies the items of a list, mirrored if `is_mirrored` says so.
+/// Copies the items of a list. If `is_mirrored` is `true`, mirrors each item with `mirror`.
 fn oriented<T: Clone>(items: &[T], is_mirrored: bool, mirror: fn(&T) -> T) -> Vec<T> {
     if is_mirrored {
         items.iter().map(mirror).collect()
@@ -240,7 +243,11 @@ fn oriented<T: Clone>(items: &[T], is_mirrored: bool, mirror: fn(&T) -> T) -> Ve
     }
 }
 
-/// Compiles a number, and checks that it cannot overflow.
+/// Compiles an expression whose value is a number. If `is_mirrored` is `true`, exchanges the colors in it.
+///
+/// # Errors
+///
+/// Returns an error if the expression is a condition, or if its value might not fit into an `i64`.
 fn number(node: &Node, is_mirrored: bool) -> Result<Number, Fault> {
     let number = match &node.kind {
         NodeKind::Number(number) => Number::Constant(*number),
@@ -290,7 +297,8 @@ fn comparison(left: Number, sign: Comparison, right: Number) -> Test {
     }
 }
 
-/// Upper bounds on the numbers of pieces in all later positions, and a lower bound on the number of half-moves.
+/// What is certain about a position and all later positions of the game: upper bounds for the numbers of pieces, and a
+/// lower bound for the number of half-moves.
 struct Bounds {
     /// The numbers for White and for Black, in the order of [`Role::ALL`].
     kinds: [[i64; 6]; 2],
@@ -335,7 +343,7 @@ impl Bounds {
         most.min(squares.count() as i64)
     }
 
-    /// Returns `false` if the pieces cannot stand on these squares now or later.
+    /// Returns `false` if the pieces of `placement` cannot all stand on their squares, neither now nor later.
     fn allow(&self, placement: &Placement) -> bool {
         placement.0.iter().all(|(pieces, squares)| {
             let needed = squares.count() as i64;
@@ -354,8 +362,8 @@ impl Bounds {
 }
 
 impl Number {
-    /// Returns the lowest and the highest value in positions within `bounds` and later ones, or `None` if it does not
-    /// fit an `i64`.
+    /// Returns the lowest and the highest possible value of the number, in the position that `bounds` describes and in all
+    /// later positions. Returns `None` if such a value might not fit into an `i64`.
     fn range(&self, bounds: &Bounds) -> Option<(i64, i64)> {
         match self {
             Number::Constant(number) => Some((*number, *number)),
@@ -407,7 +415,7 @@ impl Number {
 }
 
 impl Test {
-    /// Returns about how long the test takes, to order tests.
+    /// Returns an estimate of the time that the test takes, relative to other tests. Cheap tests are evaluated first.
     fn cost(&self) -> usize {
         match self {
             Test::Slot(_) | Test::Turn(_) => 1,
@@ -426,8 +434,8 @@ impl Test {
         }
     }
 
-    /// Returns whether the test may pass, and whether it may fail, in a position within `bounds` or a later one. `slots`
-    /// contains whether the tests in slots may pass.
+    /// Returns whether the test can pass, and whether it can fail, in the position that `bounds` describes or in a later
+    /// one. `slots[i]` says whether the test of slot `i` can pass.
     fn outlook(&self, bounds: &Bounds, slots: &[bool]) -> (bool, bool) {
         match self {
             Test::Any(pieces, squares) => (bounds.most(*pieces, *squares) > 0, true),
@@ -613,19 +621,20 @@ impl<P: Position + Clone> Now<'_, P> {
     }
 }
 
-/// Cancels the pieces that both sides have.
+/// Returns, for each kind of piece, how many more pieces White has than Black.
 fn surplus(PieceNumbers([white, black]): PieceNumbers) -> [i16; 6] {
     std::array::from_fn(|role| i16::from(white[role]) - i16::from(black[role]))
 }
 
-/// The state of a query after some positions of a game.
+/// The state of evaluating a query in the positions of a game, one after the other.
 #[derive(Clone, Default, Debug)]
 pub(super) struct QueryState {
     slots: Vec<SlotState>,
     ply: u32,
-    /// The number of pieces and the pawns when it was last checked whether the query can still pass.
+    /// The number of pieces and the squares of the pawns in the last position in which it was checked whether the query
+    /// can still pass.
     checked: Option<(usize, Bitboard)>,
-    /// Whether the query passes in no later position.
+    /// Whether it is certain that the query passes in no later position of the game.
     pub is_over: bool,
 }
 
@@ -637,8 +646,8 @@ impl QueryState {
         (self.ply, self.checked, self.is_over) = (0, None, false);
     }
 
-    /// Evaluates the query in the next position of a game. `mv` is the move that is played there. `only_loses` says that
-    /// pieces are only captured and pawns only promoted.
+    /// Evaluates the query in the next position of a game. `mv` is the move that is played in the position. `only_loses`
+    /// is `true` if the rules let a side gain pieces only by promotion.
     pub(super) fn visit<P: Position + Clone>(
         &mut self,
         program: &Program,
