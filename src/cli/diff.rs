@@ -203,8 +203,7 @@ fn may_be_legal(pos: Option<&VariantPosition>, mv: BookMove) -> bool {
     pos.is_none_or(|pos| mv.to_move(pos).is_some())
 }
 
-/// Returns the share of a move in the weights of its position, in percent. `weight` is the weight of the move, and
-/// `total` the sum of the weights of the position.
+/// Returns the weight of a move as a percentage of `total`, the sum of the weights of all moves in the position.
 fn percent(weight: u64, total: u64) -> f64 {
     100.0 * weight as f64 / total.max(1) as f64
 }

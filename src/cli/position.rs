@@ -184,8 +184,9 @@ impl PositionArgs {
         Ok((variant, self.position_in(variant, &searched)?))
     }
 
-    /// Returns the line that the options describe: a starting position and moves. Its last position is the one that
-    /// [`in_explorer`](PositionArgs::in_explorer) returns.
+    /// Returns the line that the options describe: a starting position and the moves from there. The last position of the
+    /// line is the position that [`in_explorer`](PositionArgs::in_explorer) returns. `indexes` contains the paths of the
+    /// indexes that `explorer` has opened.
     pub fn line_in_explorer(
         &self,
         explorer: &Explorer,

@@ -590,9 +590,9 @@ impl AppState {
         ResponseBody::json(&BTreeMap::from([("books", books)]))
     }
 
-    /// Finds the duplicate games, if the answer to the request `key` needs them and no request has found them before. A
-    /// single thread searches, and other requests wait for it without a thread. The search continues as long as the
-    /// client of a waiting request is connected.
+    /// Finds the duplicate games if the answer to the request `key` needs them, unless an earlier request has found them.
+    /// A single thread searches for all waiting requests, and a waiting request occupies no thread. The search continues as
+    /// long as the client of a waiting request is connected.
     ///
     /// # Errors
     ///

@@ -52,10 +52,9 @@ use crate::{
     task,
 };
 
-/// The maximum number of commands of the user interface that wait to be handled, and of lines of the second engine, which
-/// plays in positions outside the book. The thread that reads the commands or lines then waits until there is room. Waiting
-/// lines of the second engine take no room from commands, so that a second engine that floods its output does not delay
-/// `quit`.
+/// The capacity of the two queues of the engine: one for commands of the user interface, and one for lines of the second
+/// engine, which plays in positions outside the book. The thread that reads commands or lines waits while its queue is full.
+/// Two queues are needed so that a second engine that floods its output does not delay the command `quit`.
 const MAX_QUEUED_LINES: usize = 1 << 10;
 
 /// After the command `quit`, how long the session waits for the second engine or for a user interface that does not

@@ -564,8 +564,8 @@ impl Players {
                 .is_none_or(|results| results[color as usize][result as usize])
     }
 
-    /// Returns `true` if the name of the side `color` of game `id` matches the filter by player, and the name of the
-    /// other side matches the filter by opponent.
+    /// Returns `true` if, in game `id`, the player with the color `color` matches the filter by player, and the other
+    /// player matches the filter by opponent.
     fn has_names(&self, color: Color, games: &GameColumns, id: usize) -> bool {
         let [white, black] = games.players[id];
         let (own, other) = color.fold_wb((white, black), (black, white));

@@ -223,9 +223,8 @@ impl Explorer {
         self.sources.min_game(filters)
     }
 
-    /// Returns the maximum number of half-moves that were counted in each game, from its start. If `filters` selects
-    /// several sources, returns the smallest of their maximums. Returns `None` if each maximum is the default, or
-    /// larger.
+    /// Returns the limit up to which the half-moves of each game were counted, as set by `make-book --max-ply`. If
+    /// `filters` selects several sources, returns their smallest limit. Returns `None` if no limit is below the default.
     pub fn max_ply(&self, filters: &Selection) -> Option<usize> {
         let selected = self.sources.selected(filters.source.as_deref());
         selected.filter_map(OpenIndex::max_ply).min()

@@ -285,13 +285,15 @@ impl Built {
         built
     }
 
-    /// Returns the text of a comment on the move `branch` for a PGN file, as detailed as `comments` requests. A full
-    /// comment contains the number of games and the score of the move. For a reply of the opponent, it also says how
-    /// likely the position after the reply is: `1 in 12.5` means that one of 12.5 games is expected to reach it. A
-    /// [short](CommentDetail::Short) comment contains only the score of an own move, or only the likelihood of a reply.
+    /// Returns the text of a comment on the move `branch`, for a PGN file. `comments` says how detailed the text is.
     ///
-    /// Returns an empty string for [`CommentDetail::None`]. If the build did not reach the move, the move
-    /// comes from the repertoire `build.keep`, and the method returns the word `kept`.
+    /// - A full comment contains the number of games and the score of the move. For a move of the opponent, it also says
+    ///   how likely the position after the move is: `1 in 12.5` means one game in 12.5.
+    /// - A [short](CommentDetail::Short) comment contains only the score of a move of the repertoire's side, or only the
+    ///   likelihood after a move of the opponent.
+    /// - The text is empty for [`CommentDetail::None`].
+    ///
+    /// The text is `kept` for a move that comes from the earlier repertoire `build.keep` instead of the games.
     pub fn comment(&self, branch: &Branch<'_>, comments: CommentDetail) -> String {
         if comments == CommentDetail::None {
             return String::new();

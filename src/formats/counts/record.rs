@@ -431,8 +431,8 @@ impl MoveFilter {
         self.only = self.only.filter(|_| self.only == other.only);
     }
 
-    /// Returns the command-line options that set this filter, or `None` if the filter selects every move. Unlike
-    /// [`option_text`](MoveFilter::option_text), returns `--min-game 3` for the default filter.
+    /// Returns the command-line options that set this filter. For the default filter, returns `--min-game 3`, unlike
+    /// [`option_text`](MoveFilter::option_text). Returns `None` for a filter that selects every move.
     pub fn pruning_text(&self) -> Option<String> {
         if *self == MoveFilter::every_move() {
             return None;

@@ -116,8 +116,8 @@ const MAX_PAGE_BITS: u32 = 40;
 const ITEMS_PER_PAGE: u64 = 64;
 
 impl Paging {
-    /// Creates a rule by which a page (an entry with several lists) contains about 64 items on average. `items` is the
-    /// total number of items in all lists of the index.
+    /// Creates the rule that divides the lists of an index into pages. A page is an entry with several lists, and has about
+    /// 64 items on average. `items` is the total number of items in all lists of the index.
     pub fn for_items(items: u64) -> Paging {
         let bits = (items / ITEMS_PER_PAGE).max(1).ilog2();
         Paging {

@@ -292,7 +292,7 @@ impl Ranker<'_> {
     }
 
     /// Adds a line to the ranking, unless the game is over after it. `all` contains the results of all games that
-    /// reached the last position of the line, including games with other lines.
+    /// reached the last position of the line, also by other moves.
     fn add_line(&mut self, line: &CountedLine<'_>, all: Results) -> Result<()> {
         let Some(replayed) = line.replay(self.suite) else {
             return Ok(());

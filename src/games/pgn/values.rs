@@ -495,9 +495,10 @@ fn without_escapes(text: &str) -> Cow<'_, str> {
     plain.into()
 }
 
-/// Normalizes a name for comparisons. Removes the escapes of PGN, and converts the name to Unicode's form NFC and [to
-/// lower case](caseless). Leaves a single blank between words, none before or after a comma, and replaces the period
-/// after an initial with a blank. `Carlsen, M.` thus equals `Carlsen,M`, and `J.R.` equals `J. R.`.
+/// Normalizes a name for comparisons. Removes the backslashes that escape characters in PGN, and converts the name to
+/// Unicode's normalization form C (NFC) and [to lower case](caseless). Replaces blanks between words with a single blank,
+/// removes blanks before and after a comma, and replaces the period after an initial with a blank. `Carlsen, M.` thus
+/// equals `Carlsen,M`, and `J.R.` equals `J. R.`.
 pub(crate) fn normalized(name: &str) -> String {
     let name = &*without_escapes(name);
     let lower: Cow<'_, str> = if name.is_ascii() {

@@ -673,7 +673,7 @@ impl Selection {
 }
 
 impl Selection {
-    /// Replaces the values of a condition. If `texts` is empty, takes the condition back.
+    /// Replaces the values of a condition. If `texts` is empty, removes the condition.
     ///
     /// # Errors
     ///

@@ -109,7 +109,7 @@ pub struct Selection {
     pub skip_unfinished: bool,
 }
 
-/// Whether a game of which the input contains several copies counts several times.
+/// How often a game counts if the input contains several copies of it.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub enum Duplicates {
     /// Each copy counts.

@@ -53,8 +53,8 @@ enum RowWriter {
 }
 
 impl TableOutput {
-    /// Begins a table in `file`. `columns` contains the names of the columns, separated by commas. In the format JSON
-    /// lines, these names are not used, because each row contains the names of its fields.
+    /// Begins a table in `file`. `columns` contains the names of the columns, separated by commas. A table in JSON lines
+    /// does not need them, because each of its rows contains the names.
     pub(super) fn begin(
         file: AtomicFile,
         format: TableFormat,

@@ -221,7 +221,7 @@ impl WrittenGames {
         self.put(text)
     }
 
-    /// Writes what follows the games.
+    /// Writes the games of the sample, if there is one, and the end of the output.
     fn end(&mut self, extract: &Extract) -> Result<()> {
         let mut sample = std::mem::take(&mut self.sample).into_vec();
         sample.sort_unstable_by_key(|(_, number, _)| *number);
