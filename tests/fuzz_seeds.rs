@@ -31,6 +31,7 @@ macro_rules! replayed {
 }
 
 replayed!(
+    board_query,
     books,
     counts_files,
     databases,

@@ -2,6 +2,8 @@
 
 use std::{fs, path::Path};
 
+use polybook::explorer::{Explorer, Selection};
+
 use crate::common::{fails, fed, ok, ok_json, python, run, run_python, sample, temp};
 
 #[test]
@@ -226,10 +228,219 @@ fn books_and_errors_name_the_query() {
     assert_eq!(report["filtered_by"], serde_json::json!({"position": 1}));
     let error = fails(dir, &["extract", "games.pgn", "--position", "P[d9]"], 2);
     assert!(error.contains("column 4: expected a square"), "{error}");
-    ok(dir, "make-book -q games.pgn --explorer games.idx");
-    let error = fails(dir, &["games", "games.idx", "--position", "mate"], 2);
+}
+
+/// Returns the numbers of the games that an index lists for a query.
+fn found(dir: &Path, index: &str, query: &str) -> Vec<u64> {
+    let line = [
+        "games",
+        index,
+        "--json",
+        "-q",
+        "--sort=id",
+        "--position",
+        query,
+    ];
+    let document = ok_json(dir, &line);
+    let games = document["games"].as_array().unwrap();
+    assert_eq!(document["total"], games.len());
+    games
+        .iter()
+        .map(|game| game["id"].as_u64().unwrap())
+        .collect()
+}
+
+/// Returns the numbers of the games in `files` in which a query holds.
+fn extracted(dir: &Path, files: &[&str], query: &str) -> Vec<u64> {
+    let mut first = 0;
+    let mut numbers = Vec::new();
+    for file in files {
+        let all = ok_json(dir, &["extract", "-q", "--json", file]);
+        let offsets: Vec<&serde_json::Value> = all["games"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|game| &game["offset"])
+            .collect();
+        let some = ok_json(dir, &["extract", "-q", "--json", file, "--position", query]);
+        let some = some["games"].as_array().unwrap().iter();
+        let number = |game: &serde_json::Value| {
+            let at = offsets.iter().position(|offset| **offset == game["offset"]);
+            first + at.unwrap() as u64
+        };
+        numbers.extend(some.map(number));
+        first += offsets.len() as u64;
+    }
+    numbers
+}
+
+#[test]
+fn indexes_find_the_games_that_extract_finds() {
+    let dir = temp();
+    let dir = dir.path();
+    for name in ["selfplay.pgn", "famous.pgn"] {
+        fs::copy(sample(name), dir.join(name)).unwrap();
+    }
+    ok(
+        dir,
+        "extract selfplay.pgn -q --limit 200 --out part.pgn.zst",
+    );
+    let files = ["famous.pgn", "part.pgn.zst"];
+    ok(
+        dir,
+        "make-book -q famous.pgn part.pgn.zst --explorer both.idx --max-ply 30",
+    );
+    let mut all = 0;
+    for query in [
+        "move[O-O-O] and turn = white",
+        "either(imbalance[BvN])",
+        "mate",
+        "Q = 0 and q = 0 and ply > 50 then R7 = 1",
+        "ply = 0",
+        "Q = 9",
+    ] {
+        let expected = extracted(dir, &files, query);
+        assert_eq!(found(dir, "both.idx", query), expected, "{query}");
+        all += expected.len();
+    }
+    assert!(all > 300, "{all}");
+    // The condition is combined with others, in all commands.
+    let query = "move[O-O-O] and turn = white";
+    let count = [
+        "extract",
+        "-q",
+        "--count",
+        "--result=1-0",
+        "--position",
+        query,
+    ];
+    let won = ok(dir, &[&count[..], &files].concat());
+    let won: u64 = won.trim().parse().unwrap();
+    let of_index = |command: &str, field: &str| {
+        let line = [
+            command,
+            "both.idx",
+            "--json",
+            "-q",
+            "--result=1-0",
+            "--position",
+            query,
+        ];
+        let document = ok_json(dir, &line);
+        document[field].as_u64().unwrap()
+    };
+    assert_eq!(
+        (of_index("show", "white"), of_index("openings", "white")),
+        (won, won)
+    );
+    assert!(won > 5);
+    let error = fails(dir, &["games", "both.idx", "--position", "P[d9]"], 2);
+    assert!(error.contains("column 4: expected a square"), "{error}");
+}
+
+#[test]
+fn indexes_replay_games_as_they_were_indexed() {
+    let dir = temp();
+    let dir = dir.path();
+    fs::copy(sample("variants.pgn"), dir.join("variants.pgn")).unwrap();
+    ok(
+        dir,
+        "make-book -q variants.pgn --variant auto --explorer variants.idx",
+    );
+    let explorer = Explorer::open([("variants".to_owned(), dir.join("variants.idx"))]).unwrap();
+    for (query, least) in [
+        ("move[x]", 20),
+        ("move[@]", 1),
+        ("Q = 0 and ply > 10", 1),
+        ("ply = 0", 30),
+    ] {
+        let expected = extracted(dir, &["variants.pgn"], query).len() as u64;
+        let filters = Selection {
+            position: Some(query.parse().unwrap()),
+            ..Selection::default()
+        };
+        let found = explorer.variants(&filters).unwrap().unwrap();
+        assert_eq!(found.values().sum::<u64>(), expected, "{query}");
+        assert!(expected >= least, "{query}: {expected}");
+    }
+    let german =
+        "[White \"A\"]\n\n1. e4 e5 2. Dh5 Ke7 3. Dxe5# 1-0\n\n[White \"B\"]\n\n1. Sf3 Sxx 0-1\n";
+    fs::write(dir.join("german.pgn"), german).unwrap();
+    let line = "make-book -q german.pgn --piece-letters de --explorer german.idx";
+    ok(dir, &format!("{line} --min-elo 1"));
+    assert_eq!(found(dir, "german.idx", "move[Qxe5#]"), [0]);
+    // A game that cannot be read to its end is not indexed.
+    assert_eq!(found(dir, "german.idx", "Nf3"), [0; 0]);
+    ok(dir, &format!("{line} --keep-prefix --force"));
+    assert_eq!(found(dir, "german.idx", "Nf3"), [1]);
+    // The index must have the text of its games.
+    fs::write(dir.join("german.pgn"), german.replace("Sf3", "Sc3")).unwrap();
+    let error = fails(dir, &["games", "german.idx", "--position", "mate"], 1);
     assert!(
-        error.contains("--position does not apply to an index"),
+        error.contains("has changed since the index was made"),
         "{error}"
     );
+    fs::remove_file(dir.join("german.pgn")).unwrap();
+    let error = fails(dir, &["show", "german.idx", "--position", "mate"], 1);
+    assert!(error.contains("no longer where it was"), "{error}");
+    let streamed = fed(
+        dir,
+        "make-book -q - --explorer streamed.idx",
+        b"1. e4 e5 *\n",
+    );
+    assert!(streamed.status.success());
+    let error = fails(dir, &["games", "streamed.idx", "--position", "check"], 1);
+    assert!(error.contains("make the index from a file"), "{error}");
+    ok(
+        dir,
+        "make-book -q variants.pgn --variant fischerandom --counts counts",
+    );
+    ok(dir, "make-book -q counts --explorer counts.idx");
+    let error = fails(dir, &["show", "counts.idx", "--position", "check"], 1);
+    assert!(
+        error.contains("games are needed for the condition position"),
+        "{error}"
+    );
+}
+
+#[test]
+fn games_are_extracted_from_the_pgn_of_indexes() {
+    let dir = games();
+    let dir = dir.path();
+    fs::copy(sample("famous.pgn"), dir.join("famous.pgn")).unwrap();
+    ok(dir, "make-book -q games.pgn famous.pgn --explorer both.idx");
+    for options in [
+        "",
+        "--position check",
+        "--clean --player tal",
+        "--count",
+        "--keep-broken",
+    ] {
+        let of_index = ok(dir, &format!("extract -q both.idx {options}"));
+        let of_files = ok(dir, &format!("extract -q games.pgn famous.pgn {options}"));
+        assert_eq!(of_index, of_files, "{options}");
+        let both = ok(dir, &format!("extract -q both.idx games.pgn {options}"));
+        assert!(
+            both.len() > of_index.len() || options == "--count",
+            "{options}"
+        );
+    }
+    let error = fails(dir, "extract both.idx --out games.pgn --force", 1);
+    assert!(error.contains("games.pgn"), "{error}");
+    assert_eq!(fs::read_to_string(dir.join("games.pgn")).unwrap(), GAMES);
+    ok(
+        dir,
+        "make-book -q games.pgn --explorer some.idx --min-elo 2000 --require-elo --allow-empty",
+    );
+    let error = fails(dir, "extract some.idx", 1);
+    assert!(error.contains("--min-elo 2000 --require-elo"), "{error}");
+    ok(
+        dir,
+        "make-book -q games.pgn --untagged-variant atomic --variant auto --explorer other.idx --allow-empty",
+    );
+    let error = fails(dir, "extract famous.pgn other.idx", 1);
+    assert!(error.contains("extract from each source alone"), "{error}");
+    ok(dir, "make-book -q games.pgn --leveldb fork.idx");
+    let error = fails(dir, "extract fork.idx", 1);
+    assert!(error.contains("--explorer"), "{error}");
 }

@@ -1712,3 +1712,64 @@ fn nginx_requires_a_password_except_for_preflight_requests() {
     let expected = expected.map(|(status, may_read)| (status.to_owned(), may_read));
     assert_eq!(answers, expected);
 }
+
+/// A query about the board selects games like any other condition, in all answers. The games are replayed once.
+#[test]
+fn games_are_selected_by_what_stands_on_the_board() {
+    let dir = temp();
+    let pgn = dir.path().join("games.pgn");
+    fs::copy(sample("selfplay.pgn"), &pgn).unwrap();
+    ok(dir.path(), "make-book -q games.pgn --explorer games");
+    let served = Served::start(dir.path(), "games");
+    let query = "position=move%5BO-O-O%5D%20and%20turn%20%3D%20white";
+    let count = ["extract", "-q", "--count", "games.pgn", "--position"];
+    let extracted = |query: &str| -> u64 {
+        let count = ok(dir.path(), &[&count[..], &[query]].concat());
+        count.trim().parse().unwrap()
+    };
+    let castled = extracted("move[O-O-O] and turn = white");
+    let all = games(&served.json("/lichess"));
+    assert!(0 < castled && castled < all / 2);
+    assert_eq!(games(&served.json(&format!("/lichess?{query}"))), castled);
+    // Other games keep their answers when the PGN is gone.
+    fs::rename(&pgn, dir.path().join("moved.pgn")).unwrap();
+    let listed = served.json(&format!("/games?{query}"));
+    assert_eq!(listed["total"], castled);
+    let table = served.json(&format!("/openings?{query}"));
+    assert_eq!(games(&table), castled);
+    let facets = served.json(&format!("/facets?{query}"));
+    assert_eq!(facets["games"].as_u64().unwrap_or(castled), castled);
+    let white = served.json(&format!("/lichess?{query}&result=1-0"));
+    assert_eq!((&white["draws"], &white["black"]), (&json!(0), &json!(0)));
+    assert!(white["white"].as_u64().unwrap() < castled);
+    let after = served.json(&format!("/lichess?{query}&play=e2e4"));
+    assert!(games(&after) < castled);
+    for (path, status, problem) in [
+        (
+            "/lichess?position=P%5Bd9%5D",
+            400,
+            "the parameter position is malformed: column 4",
+        ),
+        (
+            "/games?position=(",
+            400,
+            "the parameter position is malformed: column 2",
+        ),
+        ("/lichess?position=mate", 503, "no longer where it was"),
+    ] {
+        let reply = served.get(path);
+        assert!(reply.text().contains(problem), "{path}: {}", reply.text());
+        assert_eq!(reply.status, status, "{path}");
+    }
+    fs::rename(dir.path().join("moved.pgn"), &pgn).unwrap();
+    assert_eq!(
+        games(&served.json("/lichess?position=mate")),
+        extracted("mate")
+    );
+    let parts: Vec<String> = (0..900).map(|ply| format!("ply={ply}+and+mate")).collect();
+    let long = served.json(&format!(
+        "/lichess?position={}",
+        parts.join("+or+").replace("ply=", "ply%3D")
+    ));
+    assert_eq!(games(&long), extracted("mate"));
+}

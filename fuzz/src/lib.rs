@@ -1,6 +1,7 @@
 //! The fuzz targets, one module each. `tests/fuzz_seeds.rs` of the main package includes this file, and runs the seeds
 //! through the same functions.
 
+pub mod board_query;
 pub mod books;
 pub mod counts_files;
 pub mod damage;

@@ -16,6 +16,7 @@ use polybook::{
     make_book::Unfinished,
     openings,
     position::{Keyed, Variant},
+    progress::Meter,
     repertoire::{OpenOptions, OpenedSource},
     selection::{Duplicates, Selection},
     storage::output::TemporaryDir,
@@ -176,8 +177,8 @@ impl Explorer {
 }
 
 impl Explorer {
-    /// Calls `work`, which answers a query with `filters`, on the thread pool. If the duplicate games must be found
-    /// first, Ctrl-C interrupts the search for them.
+    /// Calls `work`, which answers a query with `filters`, on the thread pool. If games must be searched first, Ctrl-C
+    /// interrupts the search.
     fn answered<T: Send>(
         &self,
         py: Python<'_>,
@@ -186,8 +187,8 @@ impl Explorer {
     ) -> PyResult<T> {
         self.refuse_unknown_names(py, filters)?;
         let (pool, stop) = (pool()?, AtomicBool::new(false));
-        if filters.counts_once() {
-            let search = || pool.install(|| self.find_duplicates(filters, &stop));
+        if filters.counts_once() || filters.position.is_some() {
+            let search = || pool.install(|| self.search(filters, &stop));
             watched(py, &stop, |_| Ok(()), search)?;
         }
         detached(py, || pool.install(work))
@@ -202,14 +203,15 @@ impl Explorer {
         }
     }
 
-    /// Finds the duplicate games if `filters` count each game once. Setting `stop` cancels the search.
-    fn find_duplicates(&self, filters: &Selection, stop: &AtomicBool) -> polybook::Result<()> {
+    /// Finds the duplicate games if `filters` count each game once, and the games in which their query about the board
+    /// holds. Setting `stop` cancels the search.
+    fn search(&self, filters: &Selection, stop: &AtomicBool) -> polybook::Result<()> {
+        let should_continue = || !stop.load(Ordering::Relaxed);
         if filters.counts_once() {
-            let should_continue = || !stop.load(Ordering::Relaxed);
-            self.explorer.find_duplicates_while(&should_continue)
-        } else {
-            Ok(())
+            self.explorer.find_duplicates_while(&should_continue)?;
         }
+        self.explorer
+            .search_board_while(filters, &Meter::default(), &should_continue)
     }
 
     /// Returns a line that ends in the position of an argument. If the argument is a board of python-chess, the line
@@ -275,6 +277,7 @@ impl Explorer {
             Some((known, _)) => known.moves_by_weight(&Keyed::new(pos.clone())),
             None => Ok(Vec::new()),
         };
+        self.search(&filters, stop)?;
         let prepared = self.explorer.prepare(&PrepareQuery {
             line,
             filters,

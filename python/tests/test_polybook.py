@@ -619,6 +619,27 @@ def test_ratings_are_the_lowest_of_their_groups(tmp_path):
         explorer.openings(rating=[2600])
 
 
+def test_games_are_searched_for_what_stands_on_the_board(tmp_path):
+    castled = "move[O-O-O] and turn = white"
+    report = polybook.make_book(SELFPLAY, bin=tmp_path / "castled.bin", position=castled)
+    found = report["games"]["counted"]
+    assert 0 < found < report["games"]["read"] / 2
+    assert list(polybook.positions(SELFPLAY, position="Q = 9")) == []
+    polybook.make_book(SELFPLAY, explorer=tmp_path / "games.idx")
+    explorer = polybook.Explorer(tmp_path / "games.idx")
+    for _ in range(2):
+        answer = explorer.answer(position=castled)
+        assert sum(answer[side] for side in ("white", "draws", "black")) == found
+    after = explorer.answer("rnbqkbnr/pppppppp/8/8/4P3/8/PPPP1PPP/RNBQKBNR b KQkq - 0 1", position=castled)
+    assert 0 < after["white"] + after["draws"] + after["black"] < found
+    table = explorer.openings(position=castled, duplicates="once")
+    assert sum(table[side] for side in ("white", "draws", "black")) <= found
+    with pytest.raises(ValueError, match="position: column 4: expected a square"):
+        explorer.answer(position="P[d9]")
+    with pytest.raises(ValueError, match="position: column 4: expected a square"):
+        polybook.make_book(SELFPLAY, bin=tmp_path / "none.bin", position="P[d9]")
+
+
 def test_a_name_that_no_game_contains_is_an_error(tmp_path):
     polybook.make_book(FAMOUS, explorer=tmp_path / "famous.idx")
     explorer = polybook.Explorer(tmp_path / "famous.idx")

@@ -8,7 +8,7 @@ use std::{
 
 use super::{
     Context,
-    filters::{SelectionArgs, check_names, explorer_of, passed_unknown},
+    filters::{SelectionArgs, check_names, explorer_of, passed_unknown, search_board},
     index_cache::cached_index,
     input::{ending, file_or_index, has_index, refuse_stream},
     position::UntaggedArg,
@@ -178,6 +178,7 @@ fn opened(
 fn games(index: &Path, filters: &Selection, context: Context) -> anyhow::Result<EngineSource> {
     let explorer = explorer_of(&[index], context)?;
     check_names(&explorer, filters, false, context)?;
+    search_board(&explorer, filters, context)?;
     let start = Line::start(explorer.variant().unwrap_or_default());
     let query = Query {
         filters: filters.clone(),

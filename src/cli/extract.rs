@@ -1,18 +1,21 @@
 //! `polybook extract`: writes the games that meet conditions.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use polybook::{
-    MakeBook,
+    Error, MakeBook,
+    explorer::{Explorer, Selection, SourceFile},
+    index::is_index,
     make_book::{Extract, ExtractForm},
-    pgn::ExportFormat,
-    position::VariantChoice,
+    pgn::{ExportFormat, Input},
+    position::{Variant, VariantChoice},
+    storage::output::is_directory,
 };
 
 use super::{
     Context,
     filters::SelectionArgs,
-    input::{output_name, pgn_inputs, refuse_twice},
+    input::{name, output_name, pgn_inputs, refuse_twice},
     make_book::warnings,
     plural,
     position::UntaggedArg,
@@ -66,7 +69,7 @@ Examples:
   polybook extract games.pgn --clean --strip comments,variations --add eco,opening --out clean.pgn"
 )]
 pub struct Args {
-    /// The games in PGN; - is standard input
+    /// The games in PGN, or explorer's indexes, whose PGN files are read; - is standard input
     #[arg(value_name = "SOURCE", required = true)]
     sources: Vec<PathBuf>,
 
@@ -172,6 +175,55 @@ impl Args {
     }
 }
 
+/// Returns the inputs with the games of `sources`. The inputs of an index are the PGN files from which it was made.
+fn inputs(sources: &[PathBuf], untagged: Variant) -> anyhow::Result<Vec<Input>> {
+    let mut inputs = Vec::new();
+    for source in sources {
+        if is_directory(source)? && is_index(source)? {
+            inputs.extend(inputs_of_index(source)?);
+        } else {
+            inputs.extend(pgn_inputs(std::slice::from_ref(source), untagged)?);
+        }
+    }
+    let first = inputs.first().map(Input::untagged_variant);
+    if let Some(other) = inputs
+        .iter()
+        .find(|input| Some(input.untagged_variant()) != first)
+    {
+        anyhow::bail!(
+            "{}: games without a Variant tag are {} in this source, but not in the first one: extract from each source \
+             alone",
+            other.path().display(),
+            other.untagged_variant()
+        );
+    }
+    Ok(inputs)
+}
+
+fn inputs_of_index(index: &Path) -> anyhow::Result<Vec<Input>> {
+    let explorer = Explorer::open([(name(index), index.to_owned())])?;
+    let files = explorer.files(&Selection::default())?;
+    if let Some(file) = files.iter().find(|file| !file.options.is_empty()) {
+        let problem = format!(
+            "this index was made with {}: extract the games from its PGN files, such as {}, with these options",
+            file.options,
+            file.path.display()
+        );
+        return Err(Error::file(index, problem).into());
+    }
+    if let Some((file, _)) = explorer.newer_file(None) {
+        let problem = format!(
+            "the file {} was modified after this index was made: make the index again",
+            file.display()
+        );
+        return Err(Error::file(index, problem).into());
+    }
+    let files = files.into_iter();
+    let input =
+        |file: SourceFile| Input::file(file.path).with_untagged_variant(file.untagged_variant);
+    Ok(files.map(input).collect())
+}
+
 pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     let sources: Vec<&PathBuf> = args.sources.iter().collect();
     refuse_twice(&sources)?;
@@ -193,7 +245,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
         extract = extract.sample(sample, args.seed);
     }
     let memory = args.resources.memory();
-    let inputs = pgn_inputs(&args.sources, args.untagged.untagged_variant)?;
+    let inputs = inputs(&args.sources, args.untagged.untagged_variant)?;
     let run = MakeBook::new(inputs)
         .selection(args.filters.selection()?)
         .variant(VariantChoice::Auto)

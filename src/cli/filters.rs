@@ -289,6 +289,20 @@ pub fn name(text: &str) -> Result<String, String> {
     }
 }
 
+/// Replays the games of `explorer` if `filters` contain a query about the board, and shows a progress bar.
+pub fn search_board(
+    explorer: &Explorer,
+    filters: &Selection,
+    context: Context,
+) -> polybook::Result<()> {
+    if filters.position.is_none() {
+        return Ok(());
+    }
+    context.show_progress("replaying games", |meter| {
+        explorer.search_board_while(filters, meter, &|| true)
+    })
+}
+
 /// Reports the names in `filters` that occur in no game of `explorer`. `has_games` is `true` if at least one game
 /// passes the filters.
 ///

@@ -7,7 +7,7 @@ use super::{
     Context,
     filters::{
         SelectionArgs, add_matched, add_max_ply, add_other_starts, check_names, explorer_of,
-        say_lacking, say_other_starts,
+        say_lacking, say_other_starts, search_board,
     },
     input::refuse_counts_for_games,
     plural,
@@ -123,6 +123,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
         .position
         .line_in_explorer(&explorer, &args.source.paths)?;
     let at = Line::at(line.variant(), line.position().clone());
+    search_board(&explorer, &filters, context)?;
     let table = explorer.openings(&at, &filters)?;
     let has_games = table.results.games() > 0;
     let matched = check_names(&explorer, &filters, has_games, context)?;

@@ -20,7 +20,7 @@ use super::{
     Context,
     filters::{
         SelectionArgs, add_matched, add_max_ply, add_other_starts, check_names, explorer_of,
-        say_others,
+        say_others, search_board,
     },
     input::{check_output, refuse_counts_for_games},
     plural,
@@ -175,6 +175,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
         min_games: args.min_game,
         should_continue: &|| true,
     };
+    search_board(&explorer, &filters, context)?;
     let prepared = explorer.prepare(&query)?;
     let has_games = prepared.theirs.results.games() > 0 && prepared.yours.results.games() > 0;
     let matched = check_names(&explorer, &filters, has_games, context)?;

@@ -137,7 +137,7 @@ async fn answer_product(
         )));
     }
     let key = CacheKey::of(&request);
-    app.find_duplicates(&client, &key).await?;
+    app.search_first(&client, &key).await?;
     let visitor = client.visitor();
     let too_many = || {
         Refusal::unavailable(

@@ -460,15 +460,18 @@ pub(super) fn counts_duplicates_once(parameters: &Parameters) -> Result<Option<b
     })
 }
 
-/// Returns `true` if the answer to a request may depend on the duplicate games of the explorer. `path` and `query` are
-/// the path and the query string of the request, which may be invalid.
-pub(super) fn mentions_duplicates(path: &str, query: &str) -> bool {
-    let has = |parameter: &str, value: &str| {
-        let mut all = form_urlencoded::parse(query.as_bytes());
-        all.any(|(name, given)| name == parameter && given == value)
-    };
-    let by_default = path == "/prepare" && !has("duplicates", "all");
-    by_default || has("duplicates", "once") || has("fold", "match")
+/// Returns `true` if the answer to a request may depend on a search among all games: for duplicates, or for games in
+/// which a query about the board holds. `path` and `query` are the path and the query string of the request, which may
+/// be invalid.
+pub(super) fn mentions_search(path: &str, query: &str) -> bool {
+    let mut all = form_urlencoded::parse(query.as_bytes());
+    path == "/prepare"
+        || all.any(|(name, value)| match &*name {
+            "position" => true,
+            "duplicates" => value == "once",
+            "fold" => value == "match",
+            _ => false,
+        })
 }
 
 /// Returns all names in the parameter `parameter`, which may be given several times. Returns an error response if there

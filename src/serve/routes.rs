@@ -293,7 +293,7 @@ async fn answered(
     let content = match app.cache.get(&key) {
         Some(content) => client.to_be_sent(content).await?,
         None => {
-            app.find_duplicates(&client, &key).await?;
+            app.search_first(&client, &key).await?;
             let stop = StopAtEnd::default();
             let (state, flag) = (Arc::clone(&app), Arc::clone(&stop.0));
             let work = move || answer(&state, &key, &flag);
@@ -325,7 +325,7 @@ async fn of_texts(
     + 'static,
 ) -> Result<Response, Refusal> {
     let (key, state) = (CacheKey::of(&request), Arc::clone(&app));
-    app.find_duplicates(&client, &key).await?;
+    app.search_first(&client, &key).await?;
     let reader = client.clone();
     let work = move || {
         let begun = Instant::now();

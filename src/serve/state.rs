@@ -11,6 +11,7 @@ use std::{
         mpsc::{self, Sender},
     },
     thread,
+    time::{Duration, Instant},
 };
 
 use axum::http::HeaderValue;
@@ -35,6 +36,7 @@ use crate::{
         UnknownName, last_departure,
     },
     formats::evals::Evals,
+    progress::Meter,
     storage::output::{FileState, canonical},
     task,
 };
@@ -57,8 +59,8 @@ const MAKERS: QueueLimits = QueueLimits {
     ..QueueLimits::NONE
 };
 
-/// The limits of the thread that searches for duplicate games. All requests wait for the same search, and waiting
-/// requests hold permits of the server.
+/// The limits of the thread that searches among all games, for duplicates or for a query about the board. Several
+/// requests may wait for the same search, and waiting requests hold permits of the server.
 const SEARCHERS: QueueLimits = QueueLimits {
     permits: 1,
     waiting: 63,
@@ -69,6 +71,10 @@ const SEARCHERS: QueueLimits = QueueLimits {
 /// The size, in bytes, at which a page of games in PGN is full. No further game is added to a page that has reached
 /// this size, so that a response does not take too much memory.
 const MAX_PGN_PAGE_BYTES: usize = 7 << 20;
+
+/// The maximum time for replaying the games of the index for a query about the board. Clients on this machine may take
+/// longer.
+const REPLAYING: Duration = Duration::from_secs(120);
 
 /// The maximum number of games that are read to determine how long players thought about their moves. Reading all games
 /// would take too long, so only the newest ones are read.
@@ -171,7 +177,7 @@ pub(super) struct AppState {
     pub(super) readers: Workers,
     /// The thread that makes books, one at a time.
     pub(super) makers: Workers,
-    /// The thread that searches for duplicate games.
+    /// The thread that searches among all games.
     searchers: Workers,
     /// The number of requests that wait for the duplicate games.
     duplicate_waiters: AtomicUsize,
@@ -590,20 +596,32 @@ impl AppState {
         ResponseBody::json(&BTreeMap::from([("books", books)]))
     }
 
-    /// Finds the duplicate games if the answer to the request `key` needs them, unless an earlier request has found them.
-    /// A single thread searches for all waiting requests, and a waiting request occupies no thread. The search continues as
-    /// long as the client of a waiting request is connected.
+    /// Searches for what the answer to the request `key` needs and no request has found before: the duplicate games, and
+    /// the games in which a query about the board holds. A single thread searches, and other requests wait for it
+    /// without a thread.
     ///
     /// # Errors
     ///
     /// Returns a refusal if the request is invalid, if too many requests are waiting, if the client has disconnected,
-    /// or if an index is damaged.
-    pub(super) async fn find_duplicates(
+    /// if the search takes too long, or if an index or a PGN file cannot be read.
+    pub(super) async fn search_first(
         self: &Arc<AppState>,
         client: &Client,
         key: &CacheKey,
     ) -> Result<(), Refusal> {
-        if self.explorer.knows_duplicates() || !self.needs_duplicates(key)? {
+        let Some((filters, needs_duplicates)) = self.searched(key)? else {
+            return Ok(());
+        };
+        if needs_duplicates {
+            self.find_duplicates(client).await?;
+        }
+        self.search_board(client, filters).await
+    }
+
+    /// Finds the duplicate games, if no request has found them before. The search continues as long as the client of a
+    /// waiting request is connected.
+    async fn find_duplicates(self: &Arc<AppState>, client: &Client) -> Result<(), Refusal> {
+        if self.explorer.knows_duplicates() {
             return Ok(());
         }
         let _waits = WaitsForDuplicates::new(self);
@@ -621,18 +639,58 @@ impl AppState {
         while_connected(client, self.searchers.run(permit, client, search)).await?
     }
 
-    /// Returns `true` if the answer to the request `key` depends on the duplicate games of the explorer.
+    /// Finds the games in which the query about the board of `filters` holds, if they are not known. The search continues
+    /// as long as the client is connected.
+    async fn search_board(
+        self: &Arc<AppState>,
+        client: &Client,
+        filters: Selection,
+    ) -> Result<(), Refusal> {
+        if self.explorer.knows_games_with(&filters) {
+            return Ok(());
+        }
+        let queue = &self.searchers.queue;
+        let permit = queue.acquire(client.visitor(), 1, Refusal::too_many);
+        let permit = while_connected(client, permit).await??;
+        let (state, asker) = (Arc::clone(self), client.clone());
+        let search = move || {
+            let begun = Instant::now();
+            let is_late = || asker.visitor() != Visitor::Local && begun.elapsed() >= REPLAYING;
+            let should_continue = || !asker.is_gone() && !is_late();
+            let meter = Meter::default();
+            let searched = state
+                .explorer
+                .search_board_while(&filters, &meter, &should_continue);
+            match searched {
+                Err(Error::Interrupted) if is_late() => Err(Refusal::unavailable(
+                    "replaying all games for the parameter position takes longer than this server allows",
+                )),
+                searched => Ok(searched?),
+            }
+        };
+        while_connected(client, self.searchers.run(permit, client, search)).await?
+    }
+
+    /// Returns the filters of the request `key` if its answer depends on a search among all games, and whether it depends
+    /// on the duplicate games.
     ///
     /// # Errors
     ///
-    /// Returns a refusal if the answer may depend on them, but the request is invalid.
-    fn needs_duplicates(&self, key: &CacheKey) -> Result<bool, Refusal> {
-        if !request::mentions_duplicates(&key.path, &key.query) {
-            return Ok(false);
+    /// Returns a refusal if the answer may depend on a search, but the request is invalid.
+    fn searched(&self, key: &CacheKey) -> Result<Option<(Selection, bool)>, Refusal> {
+        if !request::mentions_search(&key.path, &key.query) {
+            return Ok(None);
         }
         let route = match &*key.path {
-            "/suggest" => return Ok(self.suggest_request(key)?.counts_once),
-            "/prepare" => return Ok(self.preparation(key)?.0.query.filters.counts_once()),
+            "/suggest" => {
+                let counts_once = self.suggest_request(key)?.counts_once;
+                return Ok(Some((Selection::default(), counts_once)));
+            }
+            "/prepare" => {
+                let filters = self.preparation(key)?.0.query.filters;
+                let counts_once = filters.counts_once();
+                return Ok(Some((filters, counts_once)));
+            }
             "/lichess" => Route::Lichess,
             "/player" | "/personal" => Route::Player,
             "/games" => Route::Games,
@@ -641,11 +699,13 @@ impl AppState {
             "/openings" => Route::Openings,
             "/repertoire" => Route::Repertoire,
             "/gaps" => Route::Gaps,
-            // Books and repertoires are made like those of `make-book`, which finds duplicates by itself.
-            _ => return Ok(false),
+            // Books and repertoires are made like those of `make-book`, which searches by itself.
+            _ => return Ok(None),
         };
         let request = self.request(key, route)?;
-        Ok(request.query.filters.counts_once() || request.page.fold_matches)
+        let filters = request.query.filters;
+        let needs_duplicates = filters.counts_once() || request.page.fold_matches;
+        Ok(Some((filters, needs_duplicates)))
     }
 
     /// Returns `true` if a request waits for the duplicate games.
@@ -1082,7 +1142,7 @@ mod tests {
                 ("/prepare", "player=a&color=white", false),
                 ("/suggest", "field=event&duplicates=once", false),
             ] {
-                let found = app.find_duplicates(&client, &key(path, query)).await;
+                let found = app.search_first(&client, &key(path, query)).await;
                 assert_eq!(found.is_ok(), is_valid, "{path}?{query}");
                 assert!(!app.explorer.knows_duplicates(), "{path}?{query}");
             }
@@ -1090,8 +1150,8 @@ mod tests {
             assert!(searching.is_some());
             let prepare = key("/prepare", "player=a&color=white&me=b");
             let facets = key("/facets", "duplicates=once");
-            let mut first = Box::pin(app.find_duplicates(&client, &prepare));
-            let mut second = Box::pin(app.find_duplicates(&client, &facets));
+            let mut first = Box::pin(app.search_first(&client, &prepare));
+            let mut second = Box::pin(app.search_first(&client, &facets));
             assert!(!app.duplicates_are_wanted());
             for waiting in [&mut first, &mut second] {
                 let soon = std::time::Duration::from_millis(1);
@@ -1100,12 +1160,12 @@ mod tests {
             assert!(app.duplicates_are_wanted());
             let mut others = Vec::new();
             for _ in 2..SEARCHERS.waiting {
-                let mut waiting = Box::pin(app.find_duplicates(&client, &facets));
+                let mut waiting = Box::pin(app.search_first(&client, &facets));
                 let soon = std::time::Duration::from_millis(1);
                 assert!(tokio::time::timeout(soon, &mut waiting).await.is_err());
                 others.push(waiting);
             }
-            let refusal = app.find_duplicates(&client, &facets).await.unwrap_err();
+            let refusal = app.search_first(&client, &facets).await.unwrap_err();
             assert_eq!(refusal.status(), 503);
             drop(others);
             // The search needs none of the threads of other requests.

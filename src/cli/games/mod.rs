@@ -21,7 +21,7 @@ use super::{
     Context,
     filters::{
         SelectionArgs, add_matched, add_max_ply, add_other_starts, check_names, explorer_of,
-        needs_explorer, passed_unknown, say_lacking, say_other_starts,
+        needs_explorer, passed_unknown, say_lacking, say_other_starts, search_board,
     },
     input::{may_have_games, refuse_counts_for_games},
     key, plural,
@@ -154,6 +154,7 @@ fn run_explored(args: &Args, context: Context) -> anyhow::Result<()> {
         sort: args.sort,
         fold_matches: false,
     };
+    search_board(&explorer, &query.filters, context)?;
     let (total, numbers) = explorer.game_numbers(&query, &page)?;
     let matched = check_names(&explorer, &query.filters, total > 0, context)?;
     context.warn(&passed_unknown(&explorer, &query)?);

@@ -24,7 +24,7 @@ use crate::cli::{
     Context, evals,
     filters::{
         add_matched, add_max_ply, add_other_starts, check_names, explorer_of, passed_unknown,
-        plain_index, say_other_starts,
+        plain_index, say_other_starts, search_board,
     },
     key, plural,
     position::{Searched, UntaggedArg},
@@ -76,6 +76,7 @@ fn run_explored(args: &Args, context: Context) -> anyhow::Result<()> {
         (!has_scores && args.sort == MoveOrder::Score).then_some("--sort score"),
         "needs games with all results: leave out --result, or use --sort games",
     )?;
+    search_board(&explorer, &query.filters, context)?;
     let mut answer = explorer.answer(&query)?;
     let has_games = !answer.moves.is_empty();
     let matched = check_names(&explorer, &query.filters, has_games, context)?;

@@ -12,6 +12,7 @@ use rayon::prelude::*;
 use shakmaty::Color;
 
 use super::{
+    board_search::GameSet,
     duplicate_groups::{CountedOnce, DuplicateGroups},
     open_index::{DateRange, GameColumns, OpenIndex, TraitValues, Traits},
 };
@@ -29,6 +30,7 @@ use crate::{
         pgn::{GameResult, Mode, RatingGroup, RatingRange, Speed, normalized},
         selection::{Evaluator, RatedStatus, Selection},
     },
+    progress::Meter,
 };
 
 /// The divisor that decides how the games in a range of ids are filtered. If at most one in `SPARSE_PLAYER_DIVISOR`
@@ -189,6 +191,8 @@ pub(super) struct SourceFilter<'a> {
     /// Whether games with a certain ECO code pass, indexed by the number of the code. `None` if all games pass.
     eco: Option<Box<[bool; EcoNumber::COUNT]>>,
     opening: Option<OpeningFilter>,
+    /// The games in which the query about the board holds. `None` if all games pass.
+    position: Option<GameSet>,
     /// Whether each game passes, indexed by id. Set by [`precompute`](SourceFilter::precompute).
     precomputed: OnceLock<Vec<bool>>,
 }
@@ -252,6 +256,8 @@ impl<'a> SourceFilter<'a> {
             results: player_results(filters),
             either_color: false,
         });
+        let position = filters.position.as_ref();
+        let position = position.map(|query| source.games_with(query, &Meter::default(), &|| true));
         let dates = DateRange::new(filters);
         Ok(Some(SourceFilter {
             games: &source.rows,
@@ -265,6 +271,7 @@ impl<'a> SourceFilter<'a> {
             traits: traits_that_pass(filters),
             eco: eco_that_pass(filters),
             opening: filters.opening.clone(),
+            position: position.transpose()?,
             precomputed: OnceLock::new(),
         }))
     }
@@ -353,6 +360,7 @@ impl<'a> SourceFilter<'a> {
                 .is_none_or(|dates| dates.contains(games.dates[id]))
             & self.elo.is_none_or(|elo| elo.contains(games.elo[id]));
         passes
+            && self.position.as_ref().is_none_or(|games| is_set(games, id))
             && event.is_none_or(|events| has(events, games.events[id]))
             && self
                 .rated
@@ -436,9 +444,14 @@ impl<'a> SourceFilter<'a> {
             });
         }
         if let Some(openings) = &self.opening {
-            keep(passes, &games.openings[range], |opening| {
+            keep(passes, &games.openings[range.clone()], |opening| {
                 openings.contains(*opening)
             });
+        }
+        if let Some(found) = &self.position {
+            for (passes, id) in passes.iter_mut().zip(range) {
+                *passes &= is_set(found, id);
+            }
         }
     }
 }

@@ -37,6 +37,7 @@
 //! ```
 
 mod answer;
+mod board_search;
 mod duplicate_groups;
 mod expectation;
 mod facets;
@@ -103,6 +104,7 @@ use crate::{
     chess::position::BookMove,
     error::{Advice, Diagnosis, Error, Result},
     formats::{explorer_index::SiteId, fork_index::layout::GameHeader},
+    progress::Meter,
     task,
 };
 pub use crate::{
@@ -334,8 +336,7 @@ impl Explorer {
     /// selected source, or `None` for all sources.
     ///
     /// Ignores modification times in the future, because they come from a machine with a wrong clock.
-    #[cfg(feature = "serve")]
-    pub(crate) fn newer_file(&self, wanted: Option<&str>) -> Option<(PathBuf, &str)> {
+    pub fn newer_file(&self, wanted: Option<&str>) -> Option<(PathBuf, &str)> {
         let now = SystemTime::now();
         self.sources.selected(wanted).find_map(|source| {
             let made = source.changed?;
@@ -711,6 +712,61 @@ impl Explorer {
     #[cfg(feature = "serve")]
     pub(crate) fn knows_duplicates(&self) -> bool {
         self.sources.knows_duplicates()
+    }
+
+    /// Finds the games in which the query about the board holds ([`Selection::position`]), so that queries with these
+    /// filters need not search for them. An index contains no moves of games, so the games of the selected sources are
+    /// replayed from their PGN files. Each index keeps the games that it found for the last queries. Does nothing if the
+    /// filters contain no such query.
+    ///
+    /// `should_continue` is called repeatedly during the search, and must return `true` to continue. `meter` counts the
+    /// games.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if an index is damaged, if the selected source does not exist or contains only counts, or if a
+    /// PGN file is missing or has changed. Returns [`Error::Interrupted`] if `should_continue` returns `false`.
+    ///
+    /// ```
+    /// use polybook::{
+    ///     MakeBook, explorer::{Explorer, Line, Query, Selection, View}, pgn::Input, position::Variant, progress::Meter,
+    /// };
+    ///
+    /// # let dir = tempfile::tempdir()?;
+    /// # let index = dir.path().join("index");
+    /// MakeBook::new([Input::file("data/famous.pgn")]).explorer(&index).run()?;
+    /// let explorer = Explorer::open([("famous".to_owned(), index)])?;
+    /// let mut filters = Selection::default();
+    /// filters.set("position", "move[O-O-O] and turn = white")?;
+    /// explorer.search_board_while(&filters, &Meter::default(), &|| true)?;
+    /// let mut query = Query::new(Line::start(Variant::Standard), View::Lichess);
+    /// query.filters = filters;
+    /// assert!(explorer.answer(&query)?.results.games() > 0);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn search_board_while(
+        &self,
+        filters: &Selection,
+        meter: &Meter,
+        should_continue: &dyn Fn() -> bool,
+    ) -> Result<()> {
+        let Some(query) = &filters.position else {
+            return Ok(());
+        };
+        self.sources.check(filters)?;
+        let mut selected = self.sources.selected(filters.source.as_deref());
+        selected.try_for_each(|source| {
+            task::caught(|| source.games_with(query, meter, should_continue)).map(drop)
+        })
+    }
+
+    /// Returns `true` if the games in which the query about the board of `filters` holds are known, or if there is no
+    /// such query.
+    #[cfg(feature = "serve")]
+    pub(crate) fn knows_games_with(&self, filters: &Selection) -> bool {
+        let mut selected = self.sources.selected(filters.source.as_deref());
+        let query = filters.position.as_ref();
+        query.is_none_or(|query| selected.all(|source| source.knows_games_with(query)))
     }
 
     /// Returns an unknown name in the filters, with similar names that occur in games. Call this function if no game

@@ -11,6 +11,7 @@ use std::{fs, path::Path, sync::OnceLock, time::SystemTime};
 
 use shakmaty::Color;
 
+use super::board_search::FoundGames;
 use crate::{
     chess::position::Variant,
     error::{Advice, Diagnosis, Error, Result},
@@ -49,6 +50,8 @@ pub(super) struct OpenIndex {
     pub first: u64,
     pub rows: GameColumns,
     rated_names: OnceLock<RatedNames>,
+    /// The games in which queries about the board hold.
+    pub found_games: FoundGames,
 }
 
 /// The numbers of the names that say, as the name of an event, whether its games are rated, in ascending order.
@@ -101,6 +104,7 @@ impl OpenIndex {
             rows,
             index,
             rated_names: OnceLock::new(),
+            found_games: FoundGames::default(),
         })
     }
 

@@ -586,21 +586,8 @@ impl Index {
     /// `false`.
     pub fn text_while(&self, id: u32, should_continue: &dyn Fn() -> bool) -> Result<Vec<u8>> {
         let (path, first) = self.file_of(id)?;
-        if path == Path::new(STDIN) {
-            return Err(Error::file(
-                path,
-                "the games were read from standard input, so their text is not available: make the index from a file",
-            ));
-        }
-        let changed = || {
-            Error::changed(
-                path,
-                format!(
-                    "this file has changed since the index was made, and the game with the id {id} is no longer at \
-                     the same place: make the index again"
-                ),
-            )
-        };
+        refuse_stdin(path)?;
+        let changed = || no_longer_there(path, id);
         if self.kind() == IndexKind::Explorer {
             let (place, text) = self.with_details(id, |details| (details.place, details.text))?;
             let Some(stream) = open_at(path, place.start(), should_continue)? else {
@@ -642,6 +629,70 @@ impl Index {
             None => self.lists_first_move(id, &text)?,
         };
         if is_game { Ok(text) } else { Err(changed()) }
+    }
+
+    /// Passes the PGN texts of the games of an explorer's index to `f`, with their ids and files, in the order of the ids.
+    /// Leaves out games for which `is_wanted` returns `false`. Each file is read only once. `should_continue` is called
+    /// repeatedly.
+    ///
+    /// # Errors
+    ///
+    /// Fails for the same reasons as [`text_while`](Index::text_while), or if `f` fails.
+    pub(crate) fn for_each_text(
+        &self,
+        is_wanted: &dyn Fn(u32) -> bool,
+        should_continue: &dyn Fn() -> bool,
+        mut f: impl FnMut(u32, &IndexedFile, Vec<u8>) -> Result<()>,
+    ) -> Result<()> {
+        let mut files = self.inputs_with_games().peekable();
+        let mut file = files.next();
+        // The open file, and the offset that was reached in it.
+        let mut open: Option<(BufReader<Box<dyn Read>>, u64)> = None;
+        for entry in 0..self.game_count().div_ceil(GAMES_PER_ENTRY) {
+            let mut texts = Vec::new();
+            self.for_each_details(entry, |_, details| {
+                texts.push((details.place.start(), details.text));
+                Ok(())
+            })?;
+            for (id, (start, text)) in (entry * GAMES_PER_ENTRY..).zip(texts) {
+                while let Some(next) = files.next_if(|next| next.first_id <= id) {
+                    (file, open) = (Some(next), None);
+                }
+                let Some(file) = file.filter(|_| is_wanted(id as u32)) else {
+                    continue;
+                };
+                let changed = || no_longer_there(&file.path, id as u32);
+                let (mut stream, at) = match open.take().filter(|(_, at)| *at <= start) {
+                    Some(open) => open,
+                    None => {
+                        refuse_stdin(&file.path)?;
+                        let stream = open_at(&file.path, start, should_continue)?;
+                        (
+                            BufReader::with_capacity(READ_SIZE, stream.ok_or_else(changed)?),
+                            start,
+                        )
+                    }
+                };
+                let mut stoppable = Stoppable {
+                    stream: &mut stream,
+                    should_continue,
+                };
+                let mut before = stoppable.by_ref().take(start - at);
+                let skipped = io::copy(&mut before, &mut io::sink());
+                read_from(&file.path, skipped)?;
+                let mut found = Vec::new();
+                read_from(
+                    &file.path,
+                    stoppable.take(text.length).read_to_end(&mut found),
+                )?;
+                if GameText::of(&found) != text {
+                    return Err(changed());
+                }
+                open = Some((stream, start + text.length));
+                f(id as u32, file, found)?;
+            }
+        }
+        Ok(())
     }
 
     /// Returns `true` if `text`, the text of a game without tags, begins with a move, and the index lists game `id` in
@@ -745,6 +796,28 @@ impl Index {
             games_before: u64::from(id) - anchor,
         })
     }
+}
+
+/// Returns an error if `path` means standard input, whose text was not stored.
+fn refuse_stdin(path: &Path) -> Result<()> {
+    match path == Path::new(STDIN) {
+        true => Err(Error::file(
+            path,
+            "the games were read from standard input, so their text is not available: make the index from a file",
+        )),
+        false => Ok(()),
+    }
+}
+
+/// Returns the error for a file in which the text of game `id` is no longer where the index says.
+fn no_longer_there(path: &Path, id: u32) -> Error {
+    Error::changed(
+        path,
+        format!(
+            "this file has changed since the index was made, and the game with the id {id} is no longer at the same \
+             place: make the index again"
+        ),
+    )
 }
 
 /// A range of a PGN file that contains the wanted game, and possibly other games. `start` and `end` are offsets in

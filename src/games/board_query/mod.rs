@@ -119,6 +119,12 @@ impl PartialEq for BoardQuery {
 impl Eq for BoardQuery {}
 
 impl BoardQuery {
+    /// Returns the approximate number of bytes that the query occupies in memory.
+    pub(crate) fn size(&self) -> usize {
+        // The compiled form of a part takes about this many bytes for each of its characters.
+        64 * self.text.len()
+    }
+
     /// Creates a matcher for this query.
     pub fn matcher(&self) -> Matcher {
         Matcher {

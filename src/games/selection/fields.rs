@@ -611,7 +611,7 @@ impl Selection {
             Field::new(
                 "position",
                 (Form::Text, "QUERY"),
-                Lacking::in_indexes("moves of games"),
+                Lacking::in_counts("moves of games"),
                 one(position, |text| text.parse().map_err(to_text)),
                 "Keep games in which QUERY holds in a position of the main line, such as \"P[d] = 1 and P[c,e] = 0\" for \
                  an isolated pawn, or material[KRPPvKRP]. docs/search.md describes the language",

@@ -127,7 +127,7 @@ impl Input {
     }
 
     /// Returns the variant that is assumed for games without a `Variant` tag.
-    pub(crate) fn untagged_variant(&self) -> Variant {
+    pub fn untagged_variant(&self) -> Variant {
         self.untagged
     }
 

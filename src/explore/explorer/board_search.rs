@@ -1,0 +1,179 @@
+//! Finds the games in which a query about the board holds. An index contains no moves of games, so the games are
+//! replayed from their PGN.
+
+use std::sync::{Arc, Mutex};
+
+use rayon::prelude::*;
+use shakmaty::Chess;
+
+use super::open_index::OpenIndex;
+use crate::{
+    chess::position::{Keyed, PieceLetters, Rules, Variant, game_start},
+    error::Result,
+    formats::fork_index::IndexedFile,
+    games::{
+        board_query::{BoardQuery, Matcher},
+        pgn::{GameReader, LineStop, play_main_line, tag_text},
+    },
+    progress::Meter,
+    task,
+};
+
+/// The maximum size in bytes of the sets of games that an index keeps for later queries. The newest set is kept even if
+/// it is larger.
+const MAX_KEPT_BYTES: usize = 64 << 20;
+
+/// The size in bytes of the texts that are replayed on all threads at once. It is small, because a search can be
+/// cancelled only between two batches, and a long query takes long for each position.
+const BATCH_BYTES: usize = 256 << 10;
+
+/// A set of games as bits, indexed by id.
+pub(super) type GameSet = Arc<[u64]>;
+
+/// The sets of games that were found last, with their queries. The newest one is at the end.
+#[derive(Default, Debug)]
+pub(super) struct FoundGames(Mutex<Vec<(BoardQuery, GameSet)>>);
+
+impl FoundGames {
+    fn get(&self, query: &BoardQuery) -> Option<GameSet> {
+        let mut kept = task::lock(&self.0);
+        let at = kept.iter().position(|(of, _)| of == query)?;
+        kept[at..].rotate_left(1);
+        kept.last().map(|(_, games)| Arc::clone(games))
+    }
+
+    fn keep(&self, query: &BoardQuery, games: &GameSet) {
+        let mut kept = task::lock(&self.0);
+        kept.retain(|(of, _)| of != query);
+        kept.push((query.clone(), Arc::clone(games)));
+        let bytes = |(query, games): &(BoardQuery, GameSet)| query.size() + size_of_val(&**games);
+        let mut all: usize = kept.iter().map(bytes).sum();
+        while all > MAX_KEPT_BYTES && kept.len() > 1 {
+            all -= bytes(&kept.remove(0));
+        }
+    }
+}
+
+impl OpenIndex {
+    /// Returns `true` if the games in which `query` holds are known, so that they need not be replayed.
+    #[cfg(feature = "serve")]
+    pub(super) fn knows_games_with(&self, query: &BoardQuery) -> bool {
+        self.games() == 0 || self.found_games.get(query).is_some()
+    }
+
+    /// Returns the games in which `query` holds in a position of the main line. If the games are not known from an
+    /// earlier call, replays all games of the index. Games whose positions are not indexed are left out.
+    ///
+    /// `should_continue` is called repeatedly, and `meter` counts the games.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the index is damaged, or if a PGN file is missing or has changed. Returns
+    /// [`Error::Interrupted`](crate::Error::Interrupted) if `should_continue` returns `false`.
+    pub(super) fn games_with(
+        &self,
+        query: &BoardQuery,
+        meter: &Meter,
+        should_continue: &dyn Fn() -> bool,
+    ) -> Result<GameSet> {
+        if self.games() == 0 {
+            return Ok(Arc::default());
+        }
+        if let Some(games) = self.found_games.get(query) {
+            return Ok(games);
+        }
+        meter.add_total(self.games());
+        let mut found = vec![0_u64; self.rows.len().div_ceil(64)];
+        let mut add = |batch: &mut Vec<Replayed>| {
+            let holding = batch.par_iter().map_init(
+                || query.matcher(),
+                |matcher, game| game.holds(matcher).then_some(game.id as usize),
+            );
+            for id in holding.flatten().collect::<Vec<_>>() {
+                found[id / 64] |= 1 << (id % 64);
+            }
+            batch.clear();
+        };
+        let (mut batch, mut bytes, mut done) = (Vec::new(), 0, 0);
+        let variant = |id: u32| self.rows.traits[id as usize].variant();
+        let is_indexed = |id: u32| variant(id).is_some();
+        self.index
+            .for_each_text(&is_indexed, should_continue, |id, file, text| {
+                bytes += text.len();
+                batch.push(Replayed {
+                    id,
+                    text,
+                    variant: variant(id).unwrap_or_default(),
+                    letters: piece_letters(file),
+                });
+                if bytes >= BATCH_BYTES {
+                    add(&mut batch);
+                    bytes = 0;
+                    meter.advance(u64::from(id) - done);
+                    done = u64::from(id);
+                }
+                Ok(())
+            })?;
+        add(&mut batch);
+        meter.advance(self.games() - done);
+        let games = found.into();
+        self.found_games.keep(query, &games);
+        Ok(games)
+    }
+}
+
+/// Returns the language of the piece letters with which the games of `file` were indexed.
+fn piece_letters(file: &IndexedFile) -> PieceLetters {
+    let mut words = file.options.split_ascii_whitespace();
+    words.find(|word| word.trim_start_matches('-') == "piece-letters");
+    let letters = words.next().and_then(|letters| letters.parse().ok());
+    letters.unwrap_or_default()
+}
+
+/// A game that is replayed.
+struct Replayed {
+    id: u32,
+    text: Vec<u8>,
+    variant: Variant,
+    letters: PieceLetters,
+}
+
+impl Replayed {
+    /// Returns `true` if the query of `matcher` holds in a position of the game.
+    fn holds(&self, matcher: &mut Matcher) -> bool {
+        let mut game = GameReader::new(&self.text).with_untagged_variant(self.variant);
+        if !game.next_game() {
+            return false;
+        }
+        matcher.begin(self.variant);
+        let fen = game.tags().fen().map(|fen| tag_text(fen).into_owned());
+        // Standard chess has a position type of its own, which is the fastest.
+        match (fen, self.variant) {
+            (None, Variant::Standard) => self.visit(&mut game, Chess::default(), matcher),
+            (Some(fen), Variant::Standard) => {
+                if let Ok((start, _)) = game_start(&fen) {
+                    self.visit(&mut game, start, matcher);
+                }
+            }
+            (None, variant) => self.visit(&mut game, variant.start(), matcher),
+            (Some(fen), variant) => {
+                if let Ok((start, _)) = variant.game_start(&fen) {
+                    self.visit(&mut game, start, matcher);
+                }
+            }
+        }
+        matcher.has_matched()
+    }
+
+    /// Evaluates the query in the positions of `game`, up to the first one in which it holds.
+    fn visit<P: Rules>(&self, game: &mut GameReader<'_>, start: P, matcher: &mut Matcher) {
+        let mut pos = Keyed::new(start);
+        let mut receive = |pos: &Keyed<P>, mv, _: usize| {
+            !matcher.visit(pos.position(), Some(mv)) && !matcher.is_over()
+        };
+        let stop = play_main_line(game, self.letters, &mut pos, &mut receive);
+        if !matches!(stop, LineStop::Receiver) {
+            matcher.visit(pos.position(), None);
+        }
+    }
+}
