@@ -3,15 +3,15 @@
 use std::{
     collections::BTreeMap,
     fs,
-    io::{BufRead, BufReader, Read, Write},
+    io::{BufRead, BufReader, Write},
     net::{TcpListener, TcpStream},
     path::Path,
-    process::{Command, Output},
+    process::{Command, Output, Stdio},
     sync::{Arc, Mutex, MutexGuard},
     thread,
 };
 
-use crate::common::{Arguments, polybook_in, temp};
+use crate::common::{Arguments, polybook_in, temp, until};
 
 /// The number of games that a player of the tests begins on a day.
 const GAMES_A_DAY: u64 = 40;
@@ -33,6 +33,7 @@ enum Fault {
     Status(u16),
     Html,
     Redirect(String),
+    Text(String),
 }
 
 #[derive(Default)]
@@ -307,6 +308,7 @@ fn fault(stream: &TcpStream, state: &Mutex<State>) -> Option<std::io::Result<()>
             "Content-Type: text/html\r\n",
             b"<!DOCTYPE html><p>Log in</p>",
         ),
+        Fault::Text(text) => respond(stream, state, 200, "", text.as_bytes()),
         Fault::Redirect(to) => respond(stream, state, 302, &format!("Location: {to}\r\n"), b""),
     })
 }
@@ -342,8 +344,7 @@ fn stream_games(
             let half = &text[..text.len() / 2];
             write!(stream, "{:x}\r\n{half}\r\n", half.len())?;
             if is_stall {
-                // Until the client closes the connection.
-                stream.read_exact(&mut [0])?;
+                until("the test goes on", || state.lock().unwrap().stall.is_none());
             }
             return Ok(());
         }
@@ -569,11 +570,9 @@ fn a_connection_that_breaks_ten_times_delivers_the_same_games() {
 #[cfg(unix)]
 #[test]
 fn a_download_that_is_interrupted_ten_times_continues_in_little_memory() {
-    use std::process::Stdio;
-
     use rustix::process::Signal;
 
-    use crate::common::{send_signal, until};
+    use crate::common::send_signal;
 
     let services = Services::start().with(&[("me", 5000)], &[("me", 700)]);
     let dir = temp();
@@ -743,14 +742,14 @@ fn mistakes_in_the_command_line_are_explained() {
     assert_eq!(services.requests(), [""; 0]);
     services.ok(dir, "lichess:me chesscom:me --out me.pgn");
     services.ok(dir, "chesscom:me --out me.pgn --rated=rated,unknown");
-    // A file of another program has the name of the list of months.
-    fs::write(dir.join("me.pgn.months.json"), "{}").unwrap();
+    // A file of another program has the name of the notes about the download.
+    fs::write(dir.join("me.pgn.download.json"), "{}").unwrap();
     let said = services.fails(dir, "chesscom:me --out me.pgn");
     assert!(
         said.contains("this file has other contents: move it away"),
         "{said}"
     );
-    fs::remove_file(dir.join("me.pgn.months.json")).unwrap();
+    fs::remove_file(dir.join("me.pgn.download.json")).unwrap();
     services.ok(dir, "chesscom:me --out me.pgn");
 }
 
@@ -771,10 +770,15 @@ fn a_full_disk_is_reported() {
         .unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
     assert!(
-        said.contains("polybook: cannot write me.pgn: File too large"),
+        said.contains("cannot write me.pgn: File too large"),
         "{said}"
     );
-    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+    // The games that could be written are kept, and the others are requested again.
+    assert!(said.contains("me.pgn has the games up to there"), "{said}");
+    let kept = addresses(dir.path(), "me.pgn").len();
+    assert!(kept > 10 && kept < 900, "{kept}");
+    let said = services.ok(dir.path(), "lichess:me --out me.pgn");
+    assert!(said.contains("900 games in the file"), "{said}");
 }
 
 #[test]
@@ -913,8 +917,7 @@ fn options_select_the_games() {
         numbers(0..2000, |number| number % 3 == 0)
     );
     assert_eq!(games("chesscom:me --until 2023.01.28").len(), 160);
-    let months = services.requests().len();
-    assert_eq!(months, 2, "the list of months, and one month");
+    services.requests();
     // Clocks and evaluations are requested from Lichess.
     services.ok(dir, "-q lichess:me --out plain.pgn --max 1");
     services.ok(
@@ -932,4 +935,194 @@ fn options_select_the_games() {
     services.ok(dir, "-q lichess:me --out me.pgn --max 100");
     services.ok(dir, "-q lichess:me --out me.pgn --since 2023");
     assert_eq!(addresses(dir, "me.pgn"), numbers(0..2000, |_| true));
+}
+
+/// Returns the texts of the games that a server has of a player at Lichess.
+fn texts(services: &Services, name: &str) -> Vec<String> {
+    let state = services.state();
+    state.lichess[name]
+        .iter()
+        .map(|game| game.text.clone())
+        .collect()
+}
+
+#[test]
+fn a_file_with_a_recent_game_of_an_account_does_not_hide_its_older_games() {
+    let services = Services::start().with(&[("me", 50), ("rival", 5)], &[]);
+    let dir = temp();
+    let dir = dir.path();
+    // The rival played the newest game of this account.
+    let newest = services.state().lichess["me"][49].clone();
+    services
+        .state()
+        .lichess
+        .get_mut("rival")
+        .unwrap()
+        .push(newest);
+    services.ok(dir, "lichess:rival --out me.pgn");
+    assert_eq!(addresses(dir, "me.pgn").len(), 6);
+    let said = services.ok(dir, "lichess:me --out me.pgn");
+    assert!(
+        said.contains("49 new games, 55 games in the file"),
+        "{said}"
+    );
+    // A game that is dated in the future hides nothing, either.
+    let services = services.with(&[("me", 60)], &[]);
+    for game in services
+        .state()
+        .lichess
+        .get_mut("me")
+        .unwrap()
+        .iter_mut()
+        .take(1)
+    {
+        game.text = game.text.replace("2023.", "2099.");
+    }
+    services.ok(dir, "lichess:me --out new.pgn");
+    let services = services.with(&[("me", 70)], &[]);
+    let said = services.ok(dir, "lichess:me --out new.pgn");
+    assert!(said.contains("10 new games, 70 games"), "{said}");
+}
+
+#[test]
+fn games_that_are_removed_are_downloaded_again() {
+    let services = Services::start().with(&[("me", 90), ("other", 1)], &[("me", 60)]);
+    let dir = temp();
+    let dir = dir.path();
+    services.ok(dir, "lichess:me chesscom:me --out me.pgn");
+    // The notes about the download outlive the file.
+    fs::remove_file(dir.join("me.pgn")).unwrap();
+    services.ok(dir, "lichess:other --out me.pgn");
+    let said = services.ok(dir, "chesscom:me --out me.pgn");
+    assert!(said.contains("60 new games, 61 games"), "{said}");
+    let said = services.ok(dir, "lichess:me --out me.pgn");
+    assert!(said.contains("90 new games, 151 games"), "{said}");
+    // Other conditions are another download.
+    services.ok(dir, "lichess:me --out fast.pgn --speed blitz");
+    services.ok(dir, "lichess:me --out fast.pgn");
+    assert_eq!(addresses(dir, "fast.pgn").len(), 90);
+}
+
+#[test]
+fn the_newest_games_are_complete_though_connections_break() {
+    let services = Services::start().with(&[("me", 400)], &[("me", 60)]);
+    let dir = temp();
+    let dir = dir.path();
+    services.state().breaks = vec![7];
+    let said = services.ok(dir, "lichess:me --out a.pgn --max 10");
+    assert!(said.contains("10 new games, 10 games"), "{said}");
+    let newest = Vec::from_iter((390..400).map(|number| format!("me{number:06}")));
+    assert_eq!(addresses(dir, "a.pgn"), newest);
+    services.state().breaks = vec![2];
+    services.ok(dir, "chesscom:me --out b.pgn --max 50");
+    assert_eq!(addresses(dir, "b.pgn").len(), 50);
+    // The newest game of one account is an older game of the other.
+    let shared = services.state().lichess["me"][0].clone();
+    services
+        .state()
+        .lichess
+        .insert("short".to_owned(), vec![shared]);
+    for accounts in ["lichess:me lichess:short", "lichess:short lichess:me"] {
+        services.ok(dir, &format!("{accounts} --out c.pgn --max 2"));
+        let games = ["me000000", "me000398", "me000399"];
+        assert_eq!(addresses(dir, "c.pgn"), games, "{accounts}");
+        fs::remove_file(dir.join("c.pgn")).unwrap();
+    }
+    // An answer that brings nothing new is not requested for ever.
+    services.ok(dir, "lichess:me --out a.pgn");
+    services.state().breaks = vec![2; 99];
+    let said = services.fails(dir, "lichess:me --out a.pgn");
+    assert!(said.contains("6 times in a row"), "{said}");
+}
+
+#[test]
+fn a_month_that_cannot_be_had_now_is_requested_later() {
+    let services = Services::start().with(&[], &[("me", 400)]);
+    let dir = temp();
+    let dir = dir.path();
+    services.state().faults = vec![Fault::Status(404); 20];
+    let said = services.fails(dir, "chesscom:me --out me.pgn");
+    assert!(
+        said.contains(
+            "lists the month 2023/01, but answered with the status 404, 6 times in a row"
+        ),
+        "{said}"
+    );
+    services.state().faults = vec![Fault::Status(304), Fault::Status(410)];
+    let said = services.ok(dir, "chesscom:me --out me.pgn");
+    assert!(said.contains("400 new games"), "{said}");
+    // The month has the games that ended in it.
+    let services = services.with(&[], &[("late", 3)]);
+    for game in services.state().chess_com.get_mut("late").unwrap() {
+        game.text = game.text.replace("2023.01.01", "2022.12.31");
+    }
+    services.ok(dir, "chesscom:late --out late.pgn --until 2022");
+    assert_eq!(addresses(dir, "late.pgn").len(), 3);
+}
+
+#[test]
+fn an_answer_that_is_cut_is_not_a_game() {
+    let services = Services::start().with(&[("me", 3)], &[]);
+    let dir = temp();
+    let dir = dir.path();
+    let games = texts(&services, "me");
+    let (cut, _) = games[1].split_once("[Result \"1-0").unwrap();
+    let cut = format!("{}\n{cut}[Result \"1-0", games[0]);
+    services.state().faults = vec![Fault::Text(cut)];
+    let said = services.ok(dir, "lichess:me --out me.pgn");
+    assert!(
+        said.contains("broke within a game") && said.contains("3 new games"),
+        "{said}"
+    );
+    let text = fs::read_to_string(dir.join("me.pgn")).unwrap();
+    assert_eq!(text.matches("[Event ").count(), 3);
+}
+
+#[test]
+fn a_file_that_changes_during_the_download_loses_nothing() {
+    let services = Services::start().with(&[("me", 50)], &[]);
+    let games = texts(&services, "me");
+    let own = "[Event \"mine\"]\n\n1. d4 *\n\n";
+    for (before, after) in [
+        (Some(""), Some(own.to_owned())),
+        (Some(own), Some(format!("{own}{}\n{own}", games[3]))),
+        (Some(own), None),
+    ] {
+        let dir = temp();
+        let path = dir.path().join("me.pgn");
+        before
+            .into_iter()
+            .for_each(|text| fs::write(&path, text).unwrap());
+        services.state().stall = Some(20);
+        let mut command = services.command(dir.path(), "lichess:me --out me.pgn");
+        let child = command.stderr(Stdio::piped()).spawn().unwrap();
+        until("the server stops sending", || services.state().has_stalled);
+        match &after {
+            Some(text) => fs::write(&path, text).unwrap(),
+            None => fs::remove_file(&path).unwrap(),
+        }
+        let mut state = services.state();
+        (state.stall, state.has_stalled) = (None, false);
+        drop(state);
+        let output = child.wait_with_output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.success(), "{said}");
+        let text = fs::read_to_string(&path).unwrap();
+        let wanted = after.as_deref().unwrap_or_default();
+        assert_eq!(text.matches(own).count(), wanted.matches(own).count());
+        for number in 0..50 {
+            let address = format!("/me{number:06}\"");
+            assert_eq!(text.matches(&address).count(), 1, "{number}: {said}");
+        }
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_pipe_is_refused_at_once() {
+    let services = Services::start();
+    let dir = temp();
+    crate::common::make_fifo(&dir.path().join("pipe"));
+    let said = services.fails(dir.path(), "lichess:me --out pipe");
+    assert!(said.contains("give the name of a file"), "{said}");
 }

@@ -39,17 +39,14 @@ impl Offered for OfServices {
 /// Download your games from Lichess and Chess.com, or add the new ones to a file
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
-If the file exists, download adds only games that are new: it asks for the games since the newest one of each account in the
-file, and leaves out those whose addresses the file contains. With --since, it asks for all games since that date, so it also
-finds older games that are missing. The games of all accounts are in the order in which they began. The file is replaced as a
-whole at the end. Ctrl-C, or a connection that breaks several times, ends the download; the file then has the games up to
+If the file exists, download adds only games that are new, and leaves out those whose addresses the file contains. It keeps
+in FILE.download.json which games it has received of each account, and asks only for later ones. Without this file, or after
+games were removed from FILE, it asks for all games. With --since, it asks for all games since that date. The games of all
+accounts are in the order in which they began. The file is replaced as a whole at the end. Ctrl-C, or a connection that breaks several times, ends the download; the file then has the games up to
 there, and the same command continues.
 
 Lichess sends about 20 games per second, or up to 60 if you give a token, which https://lichess.org/account/oauth/token makes
 without any permissions. Put it into the environment variable LICHESS_TOKEN, or into a file that --token-file names.
-
-Chess.com sends the games of a month at once. download remembers the months that are complete in the file
-FILE.months.json, so that it need not receive them again.
 
 This is the only command that sends requests to other computers.
 

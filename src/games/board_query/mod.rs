@@ -399,6 +399,26 @@ mod tests {
             let query = vec![part; count].join(operator);
             plies(&query, "e4 e5");
         }
+        // Each combination of two operators, nested as deeply as possible.
+        let outer = [
+            "Q and (",
+            "Q or (",
+            "not Q and (",
+            "Q then (",
+            "either(",
+            "not (",
+            "Q + (",
+            "1 < (",
+        ];
+        for (first, second) in outer
+            .iter()
+            .flat_map(|one| outer.map(|other| (*one, other)))
+        {
+            let query = [first, second].concat().repeat(16) + "Q" + &")".repeat(32);
+            if query.parse::<BoardQuery>().is_ok() {
+                plies(&query, "e4 e5");
+            }
+        }
         let nested = "either(Q then ".repeat(60) + "Q" + &")".repeat(60);
         // A sequence holds where its last part holds, so the outer parts need only one earlier position.
         assert_eq!(plies(&nested, "e4 e5"), [1, 2]);

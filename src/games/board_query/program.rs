@@ -473,12 +473,13 @@ impl Test {
                 (may_fail, may_pass)
             }
             Test::All(tests) => {
-                let outlooks = || tests.iter().map(|test| test.outlook(bounds, slots));
-                (outlooks().all(|it| it.0), outlooks().any(|it| it.1))
+                // Each test is examined once, so that the time does not double with each level of nesting.
+                let outlooks = tests.iter().map(|test| test.outlook(bounds, slots));
+                outlooks.fold((true, false), |all, one| (all.0 && one.0, all.1 || one.1))
             }
             Test::AnyOf(tests) => {
-                let outlooks = || tests.iter().map(|test| test.outlook(bounds, slots));
-                (outlooks().any(|it| it.0), outlooks().all(|it| it.1))
+                let outlooks = tests.iter().map(|test| test.outlook(bounds, slots));
+                outlooks.fold((false, true), |any, one| (any.0 || one.0, any.1 && one.1))
             }
             Test::Slot(slot) => (slots[*slot], true),
             Test::Turn(_)

@@ -10,7 +10,10 @@ use ureq::{
 };
 
 use super::{Account, Notice, Service};
-use crate::error::{Error, Result};
+use crate::{
+    error::{Error, Result},
+    games::pgn::{GameEnd, GameReader},
+};
 
 /// The value of the header `User-Agent`. Chess.com refuses requests without the address of a contact.
 const USER_AGENT: &str = concat!(
@@ -245,10 +248,16 @@ impl<'a> ServiceClient<'a> {
             ureq::Error::Rustls(err) => self
                 .refusal(format!("cannot connect to {host} securely: {err}"))
                 .into(),
-            err => RequestFailure::Broken(format!(
+            ureq::Error::Io(_)
+            | ureq::Error::Timeout(_)
+            | ureq::Error::ConnectionFailed
+            | ureq::Error::Protocol(_) => RequestFailure::Broken(format!(
                 "cannot connect to {host}: {}",
                 reason(&err.into_io())
             )),
+            err => self
+                .refusal(format!("{host} sent an answer that cannot be read: {err}"))
+                .into(),
         }
     }
 
@@ -277,10 +286,17 @@ impl<'a> ServiceClient<'a> {
             .with_config()
             .limit(MAX_DOCUMENT)
             .read_to_vec();
-        let text = text.map_err(|err| self.interrupted(&err.into_io()))?;
+        let text = text.map_err(|err| match err {
+            ureq::Error::BodyExceedsLimit(_) => self.too_long().into(),
+            err => self.interrupted(&err.into_io()),
+        })?;
         let document = serde_json::from_slice(&text);
         let document = document.map_err(|_| self.refusal(self.not_of_service()))?;
         Ok((status, document))
+    }
+
+    fn too_long(&self) -> Error {
+        self.refusal(format!("the answer of {} is too long", self.host()))
     }
 
     fn not_of_service(&self) -> String {
@@ -338,16 +354,16 @@ impl<'a> ServiceClient<'a> {
             held.drain(..start);
             searched -= start;
             if held.len() > MAX_GAME || total > MAX_ANSWER {
-                let problem = format!("the answer of {} is too long", self.host());
-                return Err(self.refusal(problem).into());
+                return Err(self.too_long().into());
             }
         }
         let text = held.trim_ascii();
         if text.is_empty() {
             return Ok(());
         }
-        let is_end = [&b"1-0"[..], b"0-1", b"1/2-1/2", b"*"];
-        if !is_end.iter().any(|end| text.ends_with(end)) {
+        let mut last = GameReader::new(text);
+        last.next_game();
+        if !matches!(last.skip_moves(), GameEnd::Complete(Some(_))) {
             return Err(RequestFailure::Broken(format!(
                 "the connection to {} broke within a game",
                 self.host()

@@ -10,17 +10,21 @@ use std::{
     fs::File,
     io::{BufReader, BufWriter, Read, Seek, SeekFrom, Write},
     path::{Path, PathBuf},
+    time::SystemTime,
 };
 
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 use siphasher::sip::SipHasher13;
 
-use super::{Account, months::CompleteMonths};
+use super::{
+    Account,
+    completed::{Completed, CompletedAccount, Marks},
+};
 use crate::{
     error::{At, Error, Result},
     games::pgn::{Cutter, Date, GameReader, Tags, tag_text},
     kind::FileKind,
-    storage::output::{AtomicFile, BufferedFile, commit_all, metadata_if_any, parent},
+    storage::output::{AtomicFile, BufferedFile, FileState, is_special, metadata_if_any, parent},
 };
 
 /// The size in bytes of the parts in which the old file is read.
@@ -33,43 +37,71 @@ pub(super) const DAY: i64 = 86_400;
 #[derive(Debug)]
 pub(super) struct Collection {
     output: AtomicFile,
+    /// The state of the file when it was read.
+    opened: Option<FileState>,
+    old: OldGames,
     /// The hashes of the web addresses of all games, both those in the file and the new ones.
     addresses: FxHashSet<u64>,
-    /// For each account, which of its games the file contains.
-    known: Vec<Known>,
-    /// The number of games in the file.
-    games: u64,
     /// The temporary file with the texts of the new games.
     spool: BufWriter<File>,
     spooled: u64,
+    /// Whether a text could not be written to the temporary file.
+    is_broken: bool,
     new: Vec<NewGame>,
-    /// For each account, the starting time of each received game, and the index of the game in `new` if it is new.
-    received: Vec<Vec<(i64, Option<usize>)>>,
-    /// The months of Chess.com that have been downloaded completely.
-    pub(super) months: CompleteMonths,
-    months_path: PathBuf,
+    /// The maximum number of games of each account: older ones of the new games are not added.
+    max: Option<usize>,
+    accounts: Vec<AccountGames>,
+    completed: Completed,
+    completed_path: PathBuf,
 }
 
-/// The number and the newest of an account's games that the file contained before the download.
-#[derive(Clone, Debug)]
-struct Known {
-    account: Account,
+/// The games that a file contained before the download.
+#[derive(Default, Debug)]
+struct OldGames {
     games: u64,
-    /// The starting time of the newest game, in seconds since 1 January 1970.
-    newest: Option<i64>,
+    /// The hashes of the web addresses of the games.
+    addresses: FxHashSet<u64>,
+    /// For each account, the number of its games.
+    of_accounts: Vec<u64>,
+}
+
+/// The games that were received of an account.
+#[derive(Debug)]
+struct AccountGames {
+    account: Account,
+    /// The name of the account and its conditions in [`Completed`].
+    key: String,
+    completed: CompletedAccount,
+    is_changed: bool,
+    /// The starting time and the rank of each game, by the hash of its address.
+    received: FxHashMap<u64, (i64, i64)>,
+    last_time: i64,
 }
 
 /// A game in the temporary file that will be added to the PGN file.
 #[derive(Copy, Clone, Debug)]
 struct NewGame {
+    /// The hash of the web address.
+    address: u64,
     /// The starting time of the game in seconds since 1 January 1970. If the tags do not contain it, the time of the game
     /// that was received before this one.
     time: i64,
+    /// The rank of the game among games with the same starting time.
+    rank: i64,
     offset: u64,
     length: u32,
-    /// The rank of the game among games with the same starting time.
-    order: i64,
-    is_dropped: bool,
+}
+
+/// The order in which a service sends games.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(super) enum Arrival {
+    /// The oldest game comes first, and no game is left out. After a game, all games that started earlier have been
+    /// received.
+    Complete,
+    /// The oldest game comes first, but other games may be missing.
+    OldestFirst,
+    /// The newest game comes first.
+    NewestFirst,
 }
 
 /// The result of [`Collection::add`].
@@ -82,181 +114,206 @@ pub(super) struct Added {
 }
 
 impl Collection {
-    /// Opens the file at `path`, which need not exist, and reads the addresses of its games.
+    /// Opens the file at `path`, which need not exist, and reads the addresses of its games. `conditions` contains the
+    /// conditions of the download as options, and `max` the maximum number of games of each account.
     ///
     /// # Errors
     ///
     /// Returns an error if the file exists but does not contain games in PGN, or if it cannot be replaced.
-    pub(super) fn open(path: &Path, accounts: &[Account]) -> Result<Collection> {
-        let output = AtomicFile::create_over(path, |_| Ok(()))?;
-        if !output.is_seekable() {
-            return Err(Error::file(
-                path,
-                "games can be added only to a file: give the name of a file",
-            ));
+    pub(super) fn open(
+        path: &Path,
+        accounts: &[Account],
+        conditions: &str,
+        max: Option<usize>,
+    ) -> Result<Collection> {
+        let not_a_file = "games can be added only to a file: give the name of a file";
+        if is_special(path)? {
+            return Err(Error::file(path, not_a_file));
         }
+        let output = AtomicFile::create(path)?;
         let target = output.resolved_target().to_owned();
+        let opened = FileState::of(&target).at(path, "open")?;
         let spool =
             tempfile::tempfile_in(parent(&target)).at(path, "create a temporary file next to")?;
-        let mut name = target.clone().into_os_string();
-        name.push(".months.json");
-        let known = accounts.iter().map(|account| Known {
-            account: account.clone(),
-            games: 0,
-            newest: None,
-        });
-        let mut collection = Collection {
-            output,
-            addresses: FxHashSet::default(),
-            known: known.collect(),
-            games: 0,
+        let mut name = target.into_os_string();
+        name.push(".download.json");
+        let completed_path = PathBuf::from(name);
+        let completed = Completed::read(&completed_path)?;
+        let old = OldGames::read(&output, accounts)?;
+        let accounts = accounts
+            .iter()
+            .zip(&old.of_accounts)
+            .map(|(account, games)| {
+                let key = format!("{account} {conditions}");
+                let key = key.trim_end().to_ascii_lowercase();
+                AccountGames {
+                    account: account.clone(),
+                    completed: completed.get(&key, *games),
+                    key,
+                    is_changed: false,
+                    received: FxHashMap::default(),
+                    last_time: i64::MIN,
+                }
+            });
+        Ok(Collection {
+            opened,
+            addresses: old.addresses.clone(),
             spool: BufWriter::with_capacity(1 << 16, spool),
             spooled: 0,
+            is_broken: false,
             new: Vec::new(),
-            received: vec![Vec::new(); accounts.len()],
-            months: CompleteMonths::default(),
-            months_path: name.into(),
-        };
-        collection.read_old()?;
-        if collection.games > 0 {
-            collection.months = CompleteMonths::read(&collection.months_path)?;
-        }
-        Ok(collection)
+            max,
+            accounts: accounts.collect(),
+            old,
+            output,
+            completed,
+            completed_path,
+        })
     }
 
-    /// Reads the games of the old file, if it exists.
-    fn read_old(&mut self) -> Result<()> {
-        let (path, name) = (
-            self.output.resolved_target().to_owned(),
-            self.output.target().to_owned(),
-        );
-        let old = metadata_if_any(&path).at(&name, "open")?;
-        if old.is_none_or(|old| old.len() == 0) {
-            return Ok(());
-        }
-        let foreign = || {
-            Error::foreign(
-                &name,
-                "this file does not contain games in plain PGN: choose another output",
-            )
-        };
-        if FileKind::of(&path)? != FileKind::Other {
-            return Err(foreign());
-        }
-        let (mut games, mut addresses, mut known) =
-            (0, std::mem::take(&mut self.addresses), self.known.clone());
-        let read = for_each_game(&path, &name, |tags, _| {
-            let Some(tags) = tags else {
-                return Ok(());
-            };
-            games += 1;
-            addresses.extend(address(tags));
-            let time = start_time(tags);
-            for known in known.iter_mut().filter(|known| known.account.played(tags)) {
-                known.games += 1;
-                known.newest = known.newest.max(time);
-            }
-            Ok(())
-        });
-        (self.games, self.addresses, self.known) = (games, addresses, known);
-        match read {
-            Err(err) if games > 0 => Err(err),
-            _ if games == 0 => Err(foreign()),
-            _ => Ok(()),
-        }
+    /// Returns how many games of an account the file contained before the download. `account` is the index of the
+    /// account.
+    pub(super) fn old_games(&self, account: usize) -> u64 {
+        self.old.of_accounts[account]
     }
 
-    /// Returns how many games of an account the file contained before the download, and the starting time of the newest
-    /// one. `account` is the index of the account.
-    pub(super) fn known(&self, account: usize) -> (u64, Option<i64>) {
-        (self.known[account].games, self.known[account].newest)
+    /// Returns what earlier downloads have received of an account.
+    pub(super) fn completed(&self, account: usize) -> &CompletedAccount {
+        &self.accounts[account].completed
+    }
+
+    /// Notes that all games of a month of Chess.com have been received.
+    pub(super) fn complete_month(&mut self, account: usize, month: String, marks: Marks) {
+        let games = &mut self.accounts[account];
+        games.completed.months.insert(month, marks);
+        games.is_changed = true;
+    }
+
+    /// Returns `true` if no more games can be added, because a text could not be written.
+    pub(super) fn is_broken(&self) -> bool {
+        self.is_broken
     }
 
     /// Adds a game, unless a game with the same web address exists or `wanted` rejects the tags of the game. `account` is
-    /// the index of the account that played the game. `newest_first` is `true` if the service sends the newest game first.
+    /// the index of the account that played the game.
     pub(super) fn add(
         &mut self,
         account: usize,
         text: &[u8],
-        newest_first: bool,
+        arrival: Arrival,
         wanted: impl FnOnce(&Tags<'_>) -> bool,
     ) -> Result<Added> {
         let mut games = GameReader::new(text);
         games.next_game();
         let tags = games.tags();
         let time = start_time(tags);
-        if !wanted(tags) {
-            return Ok(Added {
-                is_new: false,
-                time,
-            });
-        }
-        let before = self.received[account]
-            .last()
-            .map_or(i64::MIN, |last| last.0);
-        let key = address(tags).unwrap_or_else(|| text_hash(text.trim_ascii()));
-        let is_new = self.addresses.insert(key);
-        let at = time.unwrap_or(before);
-        self.received[account].push((at, is_new.then_some(self.new.len())));
+        let text = text.trim_ascii();
+        let address = address(tags).unwrap_or_else(|| text_hash(text));
+        let is_wanted = wanted(tags);
+        let is_new = is_wanted && !self.addresses.contains(&address);
+        let of_account = &mut self.accounts[account];
+        let at = time.unwrap_or(of_account.last_time);
+        let rank = self.new.len() as i64;
+        let rank = if arrival == Arrival::NewestFirst {
+            -rank
+        } else {
+            rank
+        };
         if is_new {
-            let text = text.trim_ascii();
-            let number = self.new.len() as i64;
-            self.spool
-                .write_all(text)
-                .at(self.output.target(), "write")?;
+            let written = self.spool.write_all(text).at(self.output.target(), "write");
+            self.is_broken |= written.is_err();
+            written?;
+            self.addresses.insert(address);
             self.new.push(NewGame {
+                address,
                 time: at,
+                rank,
                 offset: self.spooled,
                 length: text.len() as u32,
-                order: if newest_first { -number } else { number },
-                is_dropped: false,
             });
             self.spooled += text.len() as u64;
+        }
+        of_account.last_time = at;
+        if is_wanted {
+            of_account.received.entry(address).or_insert((at, rank));
+        }
+        // A game that is dated in the future must not hide games that are played before this date.
+        if arrival == Arrival::Complete
+            && let Some(time) = time.filter(|time| *time <= now())
+        {
+            of_account.is_changed |= of_account.completed.until.is_none_or(|until| until < time);
+            of_account.completed.until = of_account.completed.until.max(Some(time));
         }
         Ok(Added { is_new, time })
     }
 
-    /// Drops all new games of an account except its newest ones: of the received games, the `most` newest are kept.
-    pub(super) fn keep_newest(&mut self, account: usize, most: usize) {
-        let mut received = self.received[account].clone();
-        // The sort is stable, and the last of several games that began at the same time is the newest.
-        received.reverse();
-        received.sort_by_key(|(time, _)| Reverse(*time));
-        for (_, new) in received.into_iter().skip(most) {
-            if let Some(new) = new {
-                self.new[new].is_dropped = true;
-            }
-        }
-    }
-
     /// Returns the number of games of an account that were received. Games that the file already contained count, too.
     pub(super) fn received(&self, account: usize) -> usize {
-        self.received[account].len()
+        self.accounts[account].received.len()
     }
 
-    /// Replaces the file by one that also contains the new games. Does not change the file if there are no new games.
-    /// Returns the number of new games, and the number of all games in the file.
-    pub(super) fn commit(mut self) -> Result<(u64, u64)> {
-        let name = self.output.target().to_owned();
-        self.new.retain(|game| !game.is_dropped);
-        self.new.sort_by_key(|game| (game.time, game.order));
-        let new = self.new.len() as u64;
-        let mut outputs = Vec::new();
-        if let Some(months) = self.months.write(&self.months_path)? {
-            outputs.push(months);
+    /// Removes new games that are not to be added: those whose texts could not be written, those that the file contains
+    /// meanwhile, and those that are not among the newest games of any account.
+    fn retain_wanted(&mut self, written: u64) {
+        let mut wanted: Option<FxHashSet<u64>> = None;
+        if let Some(max) = self.max {
+            let mut newest = FxHashSet::default();
+            for games in &self.accounts {
+                let mut received: Vec<_> = games.received.iter().collect();
+                received.sort_unstable_by_key(|(_, rank)| Reverse(**rank));
+                newest.extend(received.into_iter().take(max).map(|(address, _)| *address));
+            }
+            wanted = Some(newest);
         }
-        if new > 0 {
-            self.spool.flush().at(&name, "write")?;
-            let spool = self.spool.into_inner().map_err(|err| err.into_error());
-            let mut spool = spool.at(&name, "write")?;
-            let old = (self.games > 0).then(|| self.output.resolved_target().to_owned());
+        self.new.retain(|game| {
+            game.offset + u64::from(game.length) <= written
+                && !self.old.addresses.contains(&game.address)
+                && wanted
+                    .as_ref()
+                    .is_none_or(|wanted| wanted.contains(&game.address))
+        });
+    }
+
+    /// Replaces the file by one that also contains the new games, then notes what has been received. Does not change the
+    /// file if there are no new games. Returns the number of new games, the number of all games in the file, and an error
+    /// if games were lost or the note could not be written.
+    pub(super) fn commit(mut self) -> Result<(u64, u64, Result<()>)> {
+        let name = self.output.target().to_owned();
+        let path = self.output.resolved_target().to_owned();
+        if FileState::of(&path).at(&name, "open")? != self.opened {
+            // Another program has changed the file during the download.
+            let accounts = self.accounts.iter().map(|games| games.account.clone());
+            self.old = OldGames::read(&self.output, &Vec::from_iter(accounts))?;
+        }
+        let flushed = self.spool.flush().at(&name, "write");
+        let written = if flushed.is_ok() && !self.is_broken {
+            self.spooled
+        } else {
+            self.spool.get_ref().metadata().at(&name, "read")?.len()
+        };
+        self.retain_wanted(written);
+        self.new.sort_by_key(|game| (game.time, game.rank));
+        let Collection {
+            output,
+            mut spool,
+            new,
+            old,
+            accounts,
+            mut completed,
+            completed_path,
+            ..
+        } = self;
+        let added = new.len() as u64;
+        let is_new: FxHashSet<u64> = new.iter().map(|game| game.address).collect();
+        if added > 0 {
             let mut out = Joined {
-                out: BufferedFile::new(self.output),
+                out: BufferedFile::new(output),
                 end: *b"\n\n",
             };
-            let mut rest = self.new.into_iter().peekable();
+            let mut rest = new.into_iter().peekable();
             let mut copy = |out: &mut Joined, game: NewGame| {
                 let mut text = vec![0; game.length as usize];
+                let spool = spool.get_mut();
                 let sought = spool.seek(SeekFrom::Start(game.offset));
                 sought
                     .and_then(|_| spool.read_exact(&mut text))
@@ -265,8 +322,8 @@ impl Collection {
                 out.put(&text)?;
                 out.put(b"\n\n")
             };
-            if let Some(old) = old {
-                for_each_game(&old, &name, |tags, text| {
+            if old.games > 0 {
+                for_each_game(&path, &name, |tags, text| {
                     if let Some(time) = tags.and_then(start_time) {
                         while let Some(game) = rest.next_if(|game| game.time < time) {
                             copy(&mut out, game)?;
@@ -278,10 +335,70 @@ impl Collection {
             for game in rest {
                 copy(&mut out, game)?;
             }
-            outputs.push(out.out.finish()?);
+            out.out.commit()?;
         }
-        commit_all(outputs)?;
-        Ok((new, self.games + new))
+        // If texts of games were lost, these games must be requested again.
+        if flushed.is_err() {
+            return Ok((added, old.games + added, flushed));
+        }
+        let mut is_changed = false;
+        for (mut games, of_old) in accounts.into_iter().zip(old.of_accounts) {
+            if games.is_changed {
+                let of_new = games
+                    .received
+                    .keys()
+                    .filter(|address| is_new.contains(address));
+                games.completed.games = of_old + of_new.count() as u64;
+                completed.set(&games.key, games.completed);
+                is_changed = true;
+            }
+        }
+        let noted = if is_changed {
+            completed.write(&completed_path)
+        } else {
+            Ok(())
+        };
+        Ok((added, old.games + added, noted))
+    }
+}
+
+impl OldGames {
+    /// Reads the games of the file that `output` will replace. Returns no games if the file does not exist or is empty.
+    fn read(output: &AtomicFile, accounts: &[Account]) -> Result<OldGames> {
+        let (path, name) = (output.resolved_target(), output.target());
+        let mut old = OldGames {
+            of_accounts: vec![0; accounts.len()],
+            ..OldGames::default()
+        };
+        let metadata = metadata_if_any(path).at(name, "open")?;
+        if metadata.is_none_or(|metadata| metadata.len() == 0) {
+            return Ok(old);
+        }
+        let foreign = || {
+            Error::foreign(
+                name,
+                "this file does not contain games in plain PGN: choose another output",
+            )
+        };
+        if FileKind::of(path)? != FileKind::Other {
+            return Err(foreign());
+        }
+        let read = for_each_game(path, name, |tags, _| {
+            let Some(tags) = tags else {
+                return Ok(());
+            };
+            old.games += 1;
+            old.addresses.extend(address(tags));
+            for (account, games) in accounts.iter().zip(&mut old.of_accounts) {
+                *games += u64::from(account.played(tags));
+            }
+            Ok(())
+        });
+        match read {
+            Err(err) if old.games > 0 => Err(err),
+            _ if old.games == 0 => Err(foreign()),
+            _ => Ok(old),
+        }
     }
 }
 
@@ -353,6 +470,12 @@ fn address(tags: &Tags<'_>) -> Option<u64> {
         None => page.trim_end_matches('/').to_owned(),
     };
     page.contains('/').then(|| text_hash(page.as_bytes()))
+}
+
+/// Returns the present time in seconds since 1 January 1970.
+fn now() -> i64 {
+    let passed = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    passed.map_or(0, |passed| passed.as_secs() as i64)
 }
 
 fn text_hash(text: &[u8]) -> u64 {

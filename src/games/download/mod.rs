@@ -6,21 +6,21 @@
 
 mod client;
 mod collection;
-mod months;
+mod completed;
 mod services;
 
 use std::{
     fmt,
     path::{Path, PathBuf},
     str::FromStr,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
 pub use self::client::AccessToken;
 use self::{
     client::ServiceClient,
-    collection::{Added, Collection},
+    collection::{Added, Arrival, Collection},
 };
 use crate::{
     error::{Error, Result},
@@ -187,29 +187,64 @@ pub struct Download {
 /// The games that a running download has received so far. If the user interrupts the download, the thread that handles the
 /// interrupt adds them to the file with [`keep`](Collected::keep).
 #[derive(Clone, Default, Debug)]
-pub struct Collected(Arc<Mutex<Option<Collection>>>);
+pub struct Collected(Arc<Mutex<Progress>>);
+
+/// How far a download has come.
+#[derive(Default, Debug)]
+enum Progress {
+    #[default]
+    NotStarted,
+    Receiving(Box<Collection>),
+    /// The file was written, with this number of new games.
+    Written(u64),
+}
 
 impl Collected {
-    /// Adds the received games to the file, and stops the download. Returns the number of added games. Returns `None` if
-    /// there is nothing to add, because the download has not started or has already ended.
+    /// Adds the received games to the file, and stops the download. If the download is writing the file, waits until the
+    /// file is complete. Returns the number of games that were added, or `None` if the download has not started.
     ///
     /// # Errors
     ///
     /// Returns an error if the file cannot be written.
     pub fn keep(&self) -> Result<Option<u64>> {
-        self.take()
-            .map(|collection| Ok(collection.commit()?.0))
-            .transpose()
+        let (written, noted) = match self.write()? {
+            Some((new, _, noted)) => (Some(new), noted),
+            None => match *self.lock() {
+                Progress::Written(new) => (Some(new), Ok(())),
+                _ => (None, Ok(())),
+            },
+        };
+        noted.map(|()| written)
     }
 
-    fn take(&self) -> Option<Collection> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    fn lock(&self) -> MutexGuard<'_, Progress> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Writes the file like [`Collection::commit`], and stops the download. Returns `None` if the download has not
+    /// started or has written the file.
+    fn write(&self) -> Result<Option<(u64, u64, Result<()>)>> {
+        // An interrupt waits for the lock, so that it does not end the program while the file is written.
+        let mut progress = self.lock();
+        match std::mem::take(&mut *progress) {
+            Progress::Receiving(collection) => {
+                let written = collection.commit()?;
+                *progress = Progress::Written(written.0);
+                Ok(Some(written))
+            }
+            other => {
+                *progress = other;
+                Ok(None)
+            }
+        }
     }
 
     /// Passes the received games to `work`. Returns [`Error::Interrupted`] after a call of [`keep`](Collected::keep).
     fn with<T>(&self, work: impl FnOnce(&mut Collection) -> Result<T>) -> Result<T> {
-        let mut collection = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        collection.as_mut().map_or(Err(Error::Interrupted), work)
+        match &mut *self.lock() {
+            Progress::Receiving(collection) => work(collection),
+            _ => Err(Error::Interrupted),
+        }
     }
 }
 
@@ -281,12 +316,13 @@ impl Download {
     /// service. Returns [`Error::Interrupted`] if [`Collected::keep`] has stopped the download.
     pub fn run(&self) -> Result<Downloaded> {
         self.check()?;
-        let collection = Collection::open(&self.out, &self.accounts)?;
-        *self
-            .collected
-            .0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner) = Some(collection);
+        let max = self
+            .options
+            .max
+            .map(|max| usize::try_from(max).unwrap_or(usize::MAX));
+        let conditions = self.options.selection.option_text();
+        let collection = Collection::open(&self.out, &self.accounts, &conditions, max)?;
+        *self.collected.lock() = Progress::Receiving(Box::new(collection));
         let mut failure = None;
         for (number, account) in self.accounts.iter().enumerate() {
             let server = self.server.as_deref();
@@ -298,13 +334,15 @@ impl Download {
                 Err(err) => failure = failure.or(Some(err)),
                 Ok(()) => {}
             }
+            if self.collected.with(|games| Ok(games.is_broken()))? {
+                break;
+            }
         }
-        let collection = self.collected.take().ok_or(Error::Interrupted)?;
-        let (new, games) = collection.commit()?;
+        let (new, games, noted) = self.collected.write()?.ok_or(Error::Interrupted)?;
         Ok(Downloaded {
             new,
             games,
-            failure,
+            failure: failure.or(noted.err()),
         })
     }
 
@@ -326,26 +364,17 @@ impl Download {
 
     fn download(&self, number: usize, account: &Account, client: ServiceClient<'_>) -> Result<()> {
         match account.service {
-            Service::Lichess => self.lichess_games(number, account, client)?,
-            Service::ChessCom => self.chess_com_games(number, account, client)?,
+            Service::Lichess => self.lichess_games(number, account, client),
+            Service::ChessCom => self.chess_com_games(number, account, client),
         }
-        if let Some(max) = self.options.max {
-            self.collected.with(|games| {
-                games.keep_newest(number, usize::try_from(max).unwrap_or(usize::MAX));
-                Ok(())
-            })?;
-        }
-        Ok(())
     }
 
     /// Adds a received game of `accounts[number]`.
-    fn add(&self, number: usize, text: &[u8]) -> Result<Added> {
-        let is_lichess = self.accounts[number].service == Service::Lichess;
-        let newest_first = is_lichess && self.options.max.is_some();
+    fn add(&self, number: usize, text: &[u8], arrival: Arrival) -> Result<Added> {
         let selection = &self.options.selection;
         let added = self
             .collected
-            .with(|games| games.add(number, text, newest_first, |tags| selection.admits(tags)))?;
+            .with(|games| games.add(number, text, arrival, |tags| selection.admits(tags)))?;
         if added.is_new {
             self.meter.advance(1);
         }

@@ -6,20 +6,25 @@ use ureq::http::HeaderMap;
 
 use super::{
     Account, Download,
-    client::{PGN, ServiceClient},
-    collection::{DAY, month_of, seconds_of},
-    months::Marks,
+    client::{PGN, RequestFailure, ServiceClient},
+    collection::{Arrival, DAY, month_of, seconds_of},
+    completed::Marks,
 };
 use crate::{
     error::Result,
-    games::{
-        pgn::{Date, Speed},
-        selection::RatedStatus,
-    },
+    games::{pgn::Speed, selection::RatedStatus},
 };
 
 /// The earliest time that Lichess accepts as a limit, in seconds since 1 January 1970. Its first games are from this day.
 const LICHESS_START: i64 = 1_356_998_401;
+
+/// The games that a request to Lichess asks for.
+struct LichessGames {
+    /// The earliest starting time, in seconds since 1 January 1970.
+    since: Option<i64>,
+    speeds: Option<Vec<Speed>>,
+    arrival: Arrival,
+}
 
 impl Download {
     /// Downloads the games of an account at Lichess. The oldest game comes first. If the number of games is limited, the
@@ -39,14 +44,57 @@ impl Download {
                 client.refusal("this account is closed, and lichess.org does not show its games")
             );
         }
-        let known = self.expect_games(number, profile["count"]["all"].as_u64())?;
-        let mut since = self.since(known);
+        self.expect_games(number, profile["count"]["all"].as_u64())?;
+        let selection = &self.options.selection;
+        let since = selection.since.and_then(|date| seconds_of(date, false));
+        let until = self.completed_until(number)?;
+        let (arrival, since) = match (self.options.max, since, until) {
+            (Some(_), since, _) => (Arrival::NewestFirst, since),
+            // Within this day, a long game may have ended after the last download.
+            (None, None, Some(until)) => (Arrival::Complete, Some(until - DAY)),
+            (None, since, _) => (Arrival::Complete, since),
+        };
+        let wanted = LichessGames {
+            since,
+            speeds: selection.speed.clone(),
+            arrival,
+        };
+        self.lichess_stream(number, account, &mut client, wanted)?;
+        let speeds = selection
+            .speed
+            .as_deref()
+            .unwrap_or(&[Speed::Correspondence]);
+        if arrival == Arrival::Complete
+            && until.is_some()
+            && speeds.contains(&Speed::Correspondence)
+        {
+            // Games by correspondence may have begun years before they ended.
+            let wanted = LichessGames {
+                since: None,
+                speeds: Some(vec![Speed::Correspondence]),
+                arrival: Arrival::OldestFirst,
+            };
+            self.lichess_stream(number, account, &mut client, wanted)?;
+        }
+        Ok(())
+    }
+
+    /// Downloads the games of an account at Lichess that meet `wanted`. Repeats the request if the connection breaks, as
+    /// long as each answer contains further games.
+    fn lichess_stream(
+        &self,
+        number: usize,
+        account: &Account,
+        client: &mut ServiceClient<'_>,
+        wanted: LichessGames,
+    ) -> Result<()> {
+        // The starting time of the last received game.
         let mut last = None;
         loop {
-            let path = self.lichess_path(account, since);
+            let path = self.lichess_path(account, &wanted, last);
             let mut receive = |text: &[u8]| {
-                let added = self.add(number, text)?;
-                last = added.time.max(last);
+                let added = self.add(number, text, wanted.arrival)?;
+                last = added.time.or(last);
                 Ok(())
             };
             let before = self.received(number)?;
@@ -64,16 +112,12 @@ impl Download {
                 client.has_succeeded();
             }
             client.wait(failure)?;
-            // The games that began in this second are sent again, and recognized by their addresses.
-            if self.options.max.is_none() {
-                since = last.or(since);
-            }
         }
     }
 
-    /// Returns the path and the query string that request the games of an account. `since` is the earliest starting time
-    /// of the games, in seconds since 1 January 1970.
-    fn lichess_path(&self, account: &Account, since: Option<i64>) -> String {
+    /// Returns the path and the query string that request the games of an account. `last` is the starting time of the last
+    /// game that was received, in seconds since 1 January 1970. Its games are sent again, and recognized by their addresses.
+    fn lichess_path(&self, account: &Account, wanted: &LichessGames, last: Option<i64>) -> String {
         let selection = &self.options.selection;
         let mut query = vec![("opening", "true".to_owned())];
         for (name, is_wanted) in [
@@ -83,10 +127,13 @@ impl Download {
             query.push((name, is_wanted.to_string()));
         }
         let milliseconds = |seconds: i64| (seconds.max(LICHESS_START) * 1000).to_string();
+        let is_backwards = wanted.arrival == Arrival::NewestFirst;
+        let since = last.filter(|_| !is_backwards).or(wanted.since);
         if let Some(since) = since {
             query.push(("since", milliseconds(since)));
         }
-        if let Some(until) = selection.until.and_then(|date| seconds_of(date, true)) {
+        let until = selection.until.and_then(|date| seconds_of(date, true));
+        if let Some(until) = last.filter(|_| is_backwards).or(until) {
             query.push(("until", milliseconds(until)));
         }
         let rated = |status| {
@@ -100,7 +147,7 @@ impl Download {
             (false, true) => query.push(("rated", "false".to_owned())),
             _ => {}
         }
-        if let Some(speeds) = &selection.speed {
+        if let Some(speeds) = &wanted.speeds {
             let speeds: Vec<&str> = speeds.iter().copied().map(Speed::name).collect();
             query.push(("perfType", speeds.join(",")));
         }
@@ -134,31 +181,36 @@ impl Download {
             }
             _ => return Err(client.refusal("Chess.com has no account with this name")),
         }
-        let known = self.expect_games(number, None)?;
-        let first = self.since(known).map(month_of);
-        let last = self
-            .options
-            .selection
-            .until
-            .and_then(|date| seconds_of(date, true));
-        let last = last.map(|end| month_of(end - 1));
+        self.expect_games(number, None)?;
+        let since = self.options.selection.since;
+        let first = since.and_then(|date| seconds_of(date, false)).map(month_of);
+        let completed = self
+            .collected
+            .with(|games| Ok(games.completed(number).clone()))?;
         // The addresses in the list may name any host, so only the months are used.
         let list = list["archives"].as_array().map(Vec::as_slice);
         let list = list.unwrap_or_default().iter().filter_map(Value::as_str);
         let mut months: Vec<(u16, u8)> = list.filter_map(month_of_address).collect();
         months.sort_unstable();
-        months.retain(|month| {
-            first.is_none_or(|first| first <= *month) && last.is_none_or(|last| *month <= last)
-        });
+        // A month contains the games that ended in it, which may have begun long before.
+        months.retain(|month| first.is_none_or(|first| first <= *month));
+        if self.options.max.is_none() {
+            // Only the newest of the received months can have further games.
+            let newest = completed.months.keys().next_back().cloned();
+            months.retain(|month| {
+                let month = month_name(*month);
+                newest.as_ref() == Some(&month) || !completed.months.contains_key(&month)
+            });
+        }
         if self.options.max.is_some() {
             months.reverse();
         }
-        for (year, month) in months {
+        for month in months {
             let received = self.received(number)? as u64;
             if self.options.max.is_some_and(|max| received >= max) {
                 break;
             }
-            self.month(number, account, &mut client, (year, month))?;
+            self.month(number, account, &mut client, month)?;
         }
         Ok(())
     }
@@ -170,16 +222,14 @@ impl Download {
         number: usize,
         account: &Account,
         client: &mut ServiceClient<'_>,
-        (year, month): (u16, u8),
+        month: (u16, u8),
     ) -> Result<()> {
         let name = account.name().to_ascii_lowercase();
-        let key = format!("{account} {}", self.options.selection.option_text());
-        let key = key.trim_end().to_ascii_lowercase();
-        let date = format!("{year:04}/{month:02}");
+        let date = month_name(month);
         let path = format!("/pub/player/{name}/games/{date}/pgn");
         let marks = self
             .collected
-            .with(|games| Ok(games.months.get(&key, &date).cloned()))?;
+            .with(|games| Ok(games.completed(number).months.get(&date).cloned()))?;
         let marks = marks
             .filter(|_| self.options.max.is_none())
             .unwrap_or_default();
@@ -194,23 +244,28 @@ impl Download {
         loop {
             let before = self.received(number)?;
             let mut new_marks = Marks::default();
-            let mut receive = |text: &[u8]| self.add(number, text).map(drop);
+            let mut receive = |text: &[u8]| self.add(number, text, Arrival::OldestFirst).map(drop);
             let outcome = client.get(&path, PGN, &headers).and_then(|answer| {
                 match answer.status().as_u16() {
                     200 => {
                         new_marks = marks_of(answer.headers());
                         client.games(answer, &mut receive)
                     }
-                    // The month is unchanged, or has no games any more.
-                    _ => Ok(()),
+                    304 if !headers.is_empty() => {
+                        new_marks = marks.clone();
+                        Ok(())
+                    }
+                    status => Err(RequestFailure::Broken(format!(
+                        "Chess.com lists the month {date}, but answered with the status {status}"
+                    ))),
                 }
             });
             match outcome {
                 Ok(()) => {
                     client.has_succeeded();
-                    if new_marks != Marks::default() && self.options.max.is_none() {
+                    if new_marks != marks && self.options.max.is_none() {
                         self.collected.with(|games| {
-                            games.months.set(&key, date, new_marks);
+                            games.complete_month(number, date, new_marks);
                             Ok(())
                         })?;
                     }
@@ -226,34 +281,30 @@ impl Download {
         }
     }
 
-    /// Returns the earliest starting time of the games to request, in seconds since 1 January 1970. This is the date that
-    /// the user gave. Without such a date, it is a day before `newest`, the starting time of the newest game in the file:
-    /// a long game that began within this day may have ended after the last download.
-    fn since(&self, newest: Option<i64>) -> Option<i64> {
-        let since: Option<Date> = self.options.selection.since;
-        match (
-            since.and_then(|date| seconds_of(date, false)),
-            self.options.max,
-        ) {
-            (None, None) => newest.map(|newest| newest - DAY),
-            (since, _) => since,
-        }
-    }
-
     /// Tells the meter how many games will be received, if this is known. `all` is the number of games of the account, or
-    /// `None` if the service does not say it. Returns the starting time of the account's newest game in the file.
-    fn expect_games(&self, number: usize, all: Option<u64>) -> Result<Option<i64>> {
-        let (known, newest) = self.collected.with(|games| Ok(games.known(number)))?;
+    /// `None` if the service does not say it.
+    fn expect_games(&self, number: usize, all: Option<u64>) -> Result<()> {
+        let old = self.collected.with(|games| Ok(games.old_games(number)))?;
         let max = self.options.max.unwrap_or(u64::MAX);
         if let Some(all) = all.filter(|_| self.options.selection.is_empty()) {
-            self.meter.add_total(all.saturating_sub(known).min(max));
+            self.meter.add_total(all.saturating_sub(old).min(max));
         }
-        Ok(newest)
+        Ok(())
+    }
+
+    fn completed_until(&self, number: usize) -> Result<Option<i64>> {
+        self.collected
+            .with(|games| Ok(games.completed(number).until))
     }
 
     fn received(&self, number: usize) -> Result<usize> {
         self.collected.with(|games| Ok(games.received(number)))
     }
+}
+
+/// Returns the name of a month in the addresses of Chess.com, such as `2024/05`.
+fn month_name((year, month): (u16, u8)) -> String {
+    format!("{year:04}/{month:02}")
 }
 
 /// Returns the month at the end of an address, such as `https://api.chess.com/pub/player/NAME/games/2024/05`.

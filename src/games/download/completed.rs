@@ -1,0 +1,81 @@
+//! What earlier downloads have received completely, so that later downloads request only what may be new.
+//!
+//! It is stored in a JSON file next to the PGN file, for each account and its conditions. What it says holds only as long
+//! as the PGN file contains the games, so each entry also contains their number.
+
+use std::{collections::BTreeMap, fs, io, path::Path};
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    error::{At, Error, Result},
+    storage::output::{AtomicFile, BufferedFile},
+};
+
+/// What has been received of all accounts.
+#[derive(Clone, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
+pub(super) struct Completed {
+    #[serde(rename = "polybookDownload")]
+    accounts: BTreeMap<String, CompletedAccount>,
+}
+
+/// What has been received of an account.
+#[derive(Clone, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
+#[serde(default)]
+pub(super) struct CompletedAccount {
+    /// The number of the account's games in the PGN file, or fewer.
+    pub games: u64,
+    /// The time up to which all games of Lichess have been received, by their starting times in seconds since 1 January
+    /// 1970.
+    pub until: Option<i64>,
+    /// The months of Chess.com whose games have been received, such as `2024/05`.
+    pub months: BTreeMap<String, Marks>,
+}
+
+/// The values by which Chess.com recognizes whether a month has changed: the headers `ETag` and `Last-Modified` of its
+/// answer. If a later request contains them, and the month has not changed, Chess.com sends no games.
+#[derive(Clone, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
+#[serde(default)]
+pub(super) struct Marks {
+    pub etag: Option<String>,
+    pub last_modified: Option<String>,
+}
+
+impl Completed {
+    /// Reads the file at `path`. Returns an empty value if the file does not exist.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the file cannot be read, or was not written by [`write`](Completed::write).
+    pub(super) fn read(path: &Path) -> Result<Completed> {
+        match fs::read(path) {
+            Ok(text) => serde_json::from_slice(&text).map_err(|_| {
+                let problem = "polybook keeps what it has downloaded in a file of this name, but this file has other \
+                               contents: move it away";
+                Error::file(path, problem)
+            }),
+            Err(err) if err.kind() == io::ErrorKind::NotFound => Ok(Completed::default()),
+            Err(err) => Err(err).at(path, "read"),
+        }
+    }
+
+    /// Returns what has been received of an account, whose games the PGN file contains `games` times. `key` names the
+    /// account and its conditions. Returns an empty value if games were removed from the PGN file.
+    pub(super) fn get(&self, key: &str, games: u64) -> CompletedAccount {
+        let known = self.accounts.get(key).filter(|known| known.games <= games);
+        known.cloned().unwrap_or_default()
+    }
+
+    pub(super) fn set(&mut self, key: &str, account: CompletedAccount) {
+        self.accounts.insert(key.to_owned(), account);
+    }
+
+    /// Replaces the file at `path`.
+    pub(super) fn write(&self, path: &Path) -> Result<()> {
+        let mut file = BufferedFile::new(AtomicFile::create(path)?);
+        let text = serde_json::to_vec_pretty(self).map_err(io::Error::from);
+        file.put(&text.at(path, "write")?)?;
+        file.put(b"\n")?;
+        file.commit()
+    }
+}
