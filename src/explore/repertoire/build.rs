@@ -8,7 +8,7 @@ use shakmaty::{Color, Position, variant::VariantPosition};
 
 use super::{
     OpenedSource,
-    reach::{ReachGraph, ReachNode, Walk},
+    reach::{Propagation, ReachGraph, ReachNode},
 };
 use crate::{
     chess::position::{BookMove, Keyed},
@@ -175,7 +175,7 @@ const ALMOST_ONE: f64 = 1.0 - 1e-9;
 /// positions need more than `build.memory`. Also returns an error if moves are chosen by results but the source
 /// contains only weights.
 pub fn build(build: &Build<'_>) -> Result<Built> {
-    let walk = Walk {
+    let walk = Propagation {
         start: build.start,
         color: build.color,
         source: build.source,

@@ -8,7 +8,7 @@ use shakmaty::{Color, Move, Position, variant::VariantPosition};
 use super::{
     OpenedSource, OwnMoveRule,
     build::answer_of,
-    reach::{Coverage, Edge, ReachGraph, Walk},
+    reach::{Coverage, Edge, Propagation, ReachGraph},
     san,
 };
 use crate::{
@@ -161,7 +161,7 @@ impl MoveSource for Additions {
 /// Returns an error if a source cannot be read, if the positions exceed `find.memory`, or if answers are chosen by
 /// results but the source has only weights.
 pub fn gaps(find: &FindGaps<'_>) -> Result<Gaps> {
-    let walk = Walk {
+    let walk = Propagation {
         start: find.start,
         color: find.color,
         source: find.source,

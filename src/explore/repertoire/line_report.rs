@@ -5,7 +5,7 @@ use rustc_hash::FxHashSet;
 use serde::Serialize;
 use shakmaty::{Color, Position, variant::VariantPosition};
 
-use super::{OpenedSource, reach::Walk, san};
+use super::{OpenedSource, reach::Propagation, san};
 use crate::{
     chess::position::{BookMove, Keyed, Variant},
     error::Result,
@@ -246,7 +246,7 @@ impl PathsTo<'_> {
         repertoire: &OpenedSource,
         color: Color,
     ) -> Result<f64> {
-        let walk = Walk {
+        let walk = Propagation {
             start,
             color,
             source: self,

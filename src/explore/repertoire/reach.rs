@@ -1,13 +1,16 @@
-//! Computes the reach of positions: the probability that a game reaches each position of a repertoire. A walk
+//! Computes the reach of positions: the probability that a game reaches each position of a repertoire. A propagation
 //! follows the moves of the repertoire, and the opponent's replies in a source of games.
 //!
-//! The walk visits positions level by level, one half-move at a time. The probabilities of all paths of one
+//! It visits positions level by level, one half-move at a time. The probabilities of all paths of one
 //! length to a position are added before the moves of the position are followed. If a longer path reaches the
 //! position later, its probability is passed on to all following positions as well. So the reach is the sum over
 //! all paths of any length.
 //!
 //! A move that would close a cycle of positions is not followed. The moves that are followed therefore form an
-//! acyclic graph, so the walk ends.
+//! acyclic graph, so the propagation ends.
+//!
+//! The walk of `formats::walk` cannot replace it, because a walk asks for the moves of each position once. Here, the
+//! moves of a position may depend on its probability, which every further path increases.
 
 use std::collections::BTreeMap;
 
@@ -31,9 +34,10 @@ const BYTES_PER_NODE: usize = 512;
 /// a search for each reversible move, so the limit bounds how long the walk takes.
 const MAX_CYCLE_SEARCH: usize = 2000;
 
-/// A walk through the positions of a repertoire that computes how likely a game is to reach each of them. If the side
-/// `color` is to move, the walk follows the moves of the repertoire. Otherwise, it follows the replies in `source`.
-pub(super) struct Walk<'a> {
+/// A propagation of probabilities through the positions of a repertoire: it computes how likely a game is to reach each
+/// of them. If the side `color` is to move, it follows the moves of the repertoire. Otherwise, it follows the replies in
+/// `source`.
+pub(super) struct Propagation<'a> {
     pub start: &'a VariantPosition,
     pub color: Color,
     pub source: &'a dyn MoveSource,
@@ -51,7 +55,7 @@ pub(super) struct Walk<'a> {
 pub(super) type AnswerOf<'a> =
     &'a mut dyn FnMut(&Keyed<VariantPosition>, f64) -> Result<Option<Vec<TreeMove>>>;
 
-/// A graph of the positions that a [`Walk`] through a repertoire has visited. Node 0 is the start position.
+/// A graph of the positions that a [`Propagation`] through a repertoire has visited. Node 0 is the start position.
 pub(super) struct ReachGraph {
     start: VariantPosition,
     /// Maps the identity of a position to the index of its node.
@@ -111,7 +115,7 @@ pub struct Coverage {
     pub ended: f64,
 }
 
-impl Walk<'_> {
+impl Propagation<'_> {
     /// Walks from the start position until every path ends. Returns the graph of the visited positions with their
     /// probabilities. `answer` returns the moves of the repertoire's side.
     ///

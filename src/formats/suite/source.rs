@@ -7,6 +7,10 @@
 //! Suites of positions are found by a breadth-first search. A level contains the paths to all positions after the
 //! same number of half-moves. It is sorted, so that all paths to the same position are adjacent and the moves of
 //! the position are looked up only once.
+//!
+//! The walk of `formats::walk` cannot replace these searches, because it continues each position once, at its smallest
+//! depth. A suite contains every line, and every position that a line reaches after exactly the required number of
+//! half-moves, with the weights of all moves that lead to it.
 
 use std::path::Path;
 
