@@ -752,3 +752,115 @@ fn counts_without_the_classes_that_are_asked_for_are_refused() {
     );
     assert!(!dir.join("x").exists());
 }
+
+/// Counts that are divided by speed, rating group and month select the same games as the games themselves. Whatever is
+/// made from them is equal.
+#[test]
+fn counts_apply_the_conditions_that_they_are_divided_by() {
+    let dir = temp();
+    let dir = dir.path();
+    let text = games(0, 300);
+    let (with_fen, usual): (Vec<&str>, Vec<&str>) = text
+        .split_inclusive("\n\n[")
+        .partition(|game| game.contains("FEN "));
+    assert!(!with_fen.is_empty());
+    let usual = usual.concat();
+    fs::write(dir.join("games.pgn"), usual.trim_end_matches('[')).unwrap();
+    ok(
+        dir,
+        &format!("make-book -q games.pgn --counts all.counts --by {ALL}"),
+    );
+    let mut sizes = BTreeMap::new();
+    for conditions in [
+        "--speed blitz",
+        "--speed blitz,rapid --rating 1400,1600",
+        "--rating unknown",
+        "--since 2024",
+        "--since 2023.12 --until 2024.01",
+        "--until 2023 --require-date",
+        "--rating 2200,2500 --since 2023 --speed bullet,blitz,rapid",
+    ] {
+        let made_from = |source: &str, name: &str| {
+            ok(
+                dir,
+                &format!(
+                    "make-book -q {source} {conditions} --force --allow-empty --min-game 1 --no-header --bin {name}.bin \
+                     --obs {name}.obs.db3 --explorer {name}.idx --counts {name}.counts --by {ALL}"
+                ),
+            );
+            let trees = ["obs.db3", "counts"].map(|ending| {
+                ok(
+                    dir,
+                    &format!("tree {name}.{ending} --format jsonl --max-ply 12"),
+                )
+            });
+            let moves = ok_json(dir, &format!("show {name}.idx --json"))["moves"].take();
+            let results = |mv: &serde_json::Value| {
+                let draws = mv["draws"].as_u64().unwrap() + mv["unfinished"].as_u64().unwrap_or(0);
+                (
+                    mv["uci"].clone(),
+                    mv["white"].clone(),
+                    draws,
+                    mv["black"].clone(),
+                )
+            };
+            let moves: Vec<_> = moves.as_array().unwrap().iter().map(results).collect();
+            (
+                fs::read(dir.join(format!("{name}.bin"))).unwrap(),
+                trees,
+                moves,
+            )
+        };
+        let of_games = made_from("games.pgn", "games");
+        assert!(
+            of_games == made_from("all.counts", "counts"),
+            "{conditions}"
+        );
+        let shown = ok_json(dir, &format!("show all.counts --json {conditions}"));
+        assert_eq!(
+            shown,
+            ok_json(dir, "show games.counts --json"),
+            "{conditions}"
+        );
+        sizes.insert(of_games.0.len(), conditions);
+    }
+    assert!(sizes.len() > 4 && !sizes.contains_key(&0), "{sizes:?}");
+    ok(
+        dir,
+        "make-book -q all.counts --since 2024 --min-game 1 --bin b.bin",
+    );
+    let header = ok(dir, "pgheader -s b.bin");
+    assert!(header.contains("--since 2024"), "{header}");
+    for (line, told) in [
+        (
+            "make-book all.counts --player Tal",
+            "counts contain no player names, which the condition player needs: give the PGN files",
+        ),
+        (
+            "make-book all.counts --since 2024.02.03",
+            "counts contain no days, which the condition since needs",
+        ),
+        (
+            "make-book all.counts --since 2024 --max-ply 9",
+            "so --max-ply 9 cannot be applied",
+        ),
+        (
+            "repertoire build all.counts --color white --out x.pgn --player Tal",
+            "counts contain no player names",
+        ),
+    ] {
+        let error = fails(dir, line, 1);
+        assert!(error.contains(told), "{error}");
+    }
+    let error = fails(dir, "show all.counts --opponent Tal", 2);
+    assert!(error.contains("--opponent does not apply"), "{error}");
+    fs::write(dir.join("starts.pgn"), games(0, 40)).unwrap();
+    ok(
+        dir,
+        &format!("make-book -q starts.pgn --counts starts.counts --by {ALL}"),
+    );
+    let line = "make-book -q starts.counts --since 2024 --min-game 1";
+    ok(dir, &format!("{line} --obs starts.obs.db3 --force"));
+    let error = fails(dir, &format!("{line} --counts part.counts"), 1);
+    assert!(error.contains("began in another position"), "{error}");
+}

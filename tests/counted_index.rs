@@ -577,10 +577,9 @@ fn other_counts_are_refused() {
         );
         assert!(!dir.join("new").exists() && !dir.join("new.counts").exists());
     }
-    let err = fails(dir, "make-book -q all.counts --bin new --since 2024", 1);
+    let err = fails(dir, "make-book -q all.counts --bin new --min-elo 2024", 1);
     assert!(
-        err.contains("the defaults by speed,rating,month instead of games, so --since 2024 cannot")
-            && err.contains("the rows of a class with DuckDB"),
+        err.contains("counts contain no ratings of single players"),
         "{err}"
     );
     let err = fails(dir, "make-book -q all.counts --leveldb new", 1);

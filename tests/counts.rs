@@ -366,7 +366,12 @@ fn games_are_not_chosen_in_counts() {
     for (options, told) in [
         (
             "0.counts --min-elo 2000",
-            "instead of games, so --min-elo 2000 cannot be applied: give the PGN files",
+            "counts contain no ratings of single players, which the condition min-elo needs: give the PGN files",
+        ),
+        (
+            "0.counts --speed blitz --since 2000",
+            "these counts are not divided, but the conditions need counts that are divided by speed,month: count the \
+             games with --by speed,month",
         ),
         (
             "0.counts --max-ply 10",
@@ -374,7 +379,7 @@ fn games_are_not_chosen_in_counts() {
         ),
         (
             "0.counts --drop-duplicates",
-            "--duplicates once cannot be applied: give the PGN files",
+            "counts contain no duplicates, which the condition duplicates needs: give the PGN files",
         ),
         (
             "0.counts 1.pgn --max-ply 10",

@@ -2,7 +2,9 @@
 
 use std::{fs, path::Path};
 
-use crate::common::{fails, ok, ok_json, run, temp};
+use polybook::selection::Spelling;
+
+use crate::common::{fails, ok, ok_json, run, served::Served, temp};
 
 const GAMES: &str = "\
 [Event \"Rated Blitz game\"]\n[White \"Tal, M\"]\n[Black \"Karpov\"]\n[ECO \"B87\"]\n[Result \"1-0\"]\n\n1. e4 c5 1-0\n\n\
@@ -390,7 +392,7 @@ const DIFFERENT_GAMES: &str = "\
 [TimeControl \"60+0\"]\n[Result \"1/2-1/2\"]\n\n1. d4 d5 1/2-1/2\n";
 
 /// Every condition, and the number of [`DIFFERENT_GAMES`] that meet it.
-const CONDITIONS: [(&str, u64); 27] = [
+const CONDITIONS: [(&str, u64); 28] = [
     ("--since 1960", 2),
     ("--until 1959", 2),
     ("--require-date", 2),
@@ -409,6 +411,7 @@ const CONDITIONS: [(&str, u64); 27] = [
     ("--tag ECO=D", 1),
     ("--not-tag ECO=D", 2),
     ("--duplicates once", 3),
+    ("--position ply>=3", 1),
     ("--player tal", 3),
     ("--player tal --exact", 2),
     ("--player tal --color black", 1),
@@ -419,6 +422,33 @@ const CONDITIONS: [(&str, u64); 27] = [
     ("--black tal", 1),
     ("--white karpov --black tal", 1),
 ];
+
+/// The conditions for which an index lacks data.
+const NOT_IN_INDEXES: [&str; 3] = ["--tag", "--not-tag", "--time-control"];
+
+/// The conditions that counts by speed, rating group and month can answer.
+const OF_CLASSES: [&str; 5] = [
+    "--since",
+    "--until",
+    "--require-date",
+    "--rating",
+    "--speed",
+];
+
+/// Returns the conditions as parameters of HTTP.
+fn parameters(condition: &str) -> String {
+    let mut query = form_urlencoded::Serializer::new(String::new());
+    let mut words = condition.split(' ').peekable();
+    while let Some(option) = words.next() {
+        let value = words.next_if(|word| !word.starts_with("--"));
+        let name = Spelling::Parameter.of(option.trim_start_matches('-'));
+        query.append_pair(&name, value.unwrap_or("true"));
+    }
+    if !condition.contains("--exact") {
+        query.append_pair("exact", "false");
+    }
+    query.finish()
+}
 
 /// A command applies a condition, or says which option it refuses.
 #[test]
@@ -446,6 +476,7 @@ fn every_command_has_every_condition() {
             games => games.as_u64().unwrap(),
         }
     };
+    let served = Served::start(dir, "-q games.idx");
     for (condition, games) in CONDITIONS {
         let option = condition
             .split(' ')
@@ -458,9 +489,8 @@ fn every_command_has_every_condition() {
             "show games.idx",
             "repertoire new games.pgn --reference games.idx",
         ] {
-            let of_tags = ["--tag", "--not-tag", "--time-control"].contains(&option);
             let is_refused = match line.split(' ').next() {
-                Some("games" | "openings" | "show") => of_tags,
+                Some("games" | "openings" | "show") => NOT_IN_INDEXES.contains(&option),
                 Some("repertoire") => option == "--duplicates",
                 _ => false,
             };
@@ -472,6 +502,57 @@ fn every_command_has_every_condition() {
                 );
             } else {
                 assert_eq!(counts(line, condition), games, "{line} {condition}");
+            }
+        }
+        let extracted = ok(dir, &format!("extract games.pgn -q {condition}"));
+        assert_eq!(
+            extracted.matches("[White ").count() as u64,
+            games,
+            "{condition}"
+        );
+        let query = parameters(condition);
+        if NOT_IN_INDEXES.contains(&option) {
+            let reply = served.ask(
+                "GET",
+                &format!("/games?{query}"),
+                "Accept: application/json\r\n",
+            );
+            let name = Spelling::Parameter.of(option.trim_start_matches('-'));
+            let error = format!("the parameter {name} does not apply");
+            assert_eq!(reply.status, 400, "{query}");
+            let document: serde_json::Value = serde_json::from_slice(&reply.body).unwrap();
+            assert!(
+                document["error"].as_str().unwrap().contains(&error),
+                "{document}"
+            );
+        } else {
+            assert_eq!(
+                served.json(&format!("/games?{query}"))["total"],
+                games,
+                "{query}"
+            );
+        }
+        for line in [
+            "repertoire build SOURCE --color white --min-game 1 --out -",
+            "repertoire gaps mine.pgn --color white --min-game 1 --against SOURCE",
+        ] {
+            let [of_games, of_index] = ["games.pgn", "games.idx"].map(|source| {
+                run(
+                    dir,
+                    &format!("{line} {condition}").replace("SOURCE", source),
+                )
+            });
+            if NOT_IN_INDEXES.contains(&option) {
+                let error = String::from_utf8_lossy(&of_index.stderr);
+                let named = format!(
+                    "which the condition {} needs",
+                    option.trim_start_matches('-')
+                );
+                assert!(error.contains(&named), "{line} {condition}: {error}");
+                let error = String::from_utf8_lossy(&of_games.stderr);
+                assert!(!error.contains(&named), "{line} {condition}: {error}");
+            } else if of_games.status.success() {
+                assert_eq!(of_index.stdout, of_games.stdout, "{line} {condition}");
             }
         }
         for line in [
@@ -493,13 +574,38 @@ fn every_command_has_every_condition() {
                 "{line} {condition}: {error}"
             );
         }
-        for (source, what) in [
-            ("book.bin", "a book"),
-            ("counts", "a directory of counts"),
-            ("fork.idx", "--leveldb"),
-        ] {
+        for (source, what) in [("book.bin", "a book"), ("fork.idx", "--leveldb")] {
             let error = fails(dir, &format!("show {source} {condition}"), 2);
             assert!(error.contains(source) && error.contains(what), "{error}");
+        }
+        for line in ["show counts", "make-book counts --bin new.bin --force"] {
+            let is_of_class = OF_CLASSES.contains(&option);
+            let (status, told) = match line.split(' ').next() {
+                _ if is_of_class => (
+                    1,
+                    "these counts are not divided, but the conditions need".to_owned(),
+                ),
+                Some("show") => (
+                    2,
+                    format!("{option} does not apply to a directory of counts"),
+                ),
+                _ => (
+                    1,
+                    format!(
+                        "which the condition {} needs",
+                        option.trim_start_matches('-')
+                    ),
+                ),
+            };
+            let error = fails(dir, &format!("{line} {condition}"), status);
+            let first = condition.split(' ').next().unwrap();
+            let told_first = told
+                .replace(option, first)
+                .replace(&option[2..], &first[2..]);
+            assert!(
+                error.contains(&told) || error.contains(&told_first),
+                "{line} {condition}: {error}"
+            );
         }
     }
     let error = fails(dir, "show book.bin --player tal", 2);

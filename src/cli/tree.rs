@@ -110,7 +110,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     };
     let variant = args.position.options.variant;
     let opener = Opener::with_resources((variant, &untagged), args.memory.memory(), 0, context)?;
-    let source = opener.lines(&args.source)?;
+    let source = opener.lines(&args.source, None)?;
     if args.min_game > 0 && !source.0.has_results() {
         let usage = "--min-game applies only to databases and indexes: for a Polyglot book, use --min-weight";
         return Err(Usage(usage.to_owned()).into());

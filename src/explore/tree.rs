@@ -26,6 +26,7 @@ use std::{
     borrow::Cow,
     io::{self, Write},
     path::Path,
+    sync::Arc,
 };
 
 use serde::{Serialize, Serializer};
@@ -174,17 +175,27 @@ fn stats_of(
     Ok(sum)
 }
 
-/// A source that returns the moves of the games in an explorer, with the results of these games. Only games of the
-/// given variant count.
-#[derive(Debug)]
-pub struct Explored(pub Explorer, pub Variant);
+/// A source that returns the moves of the games in an explorer, with the results of these games.
+#[derive(Clone, Debug)]
+pub struct Explored {
+    /// The explorer.
+    pub explorer: Arc<Explorer>,
+    /// The variant of the games that count.
+    pub variant: Variant,
+    /// The conditions on the games that count.
+    pub selection: Selection,
+}
 
 /// Returns the moves that were played in the position, with the results of the games, sorted by number of games in
 /// descending order.
 impl MoveSource for Explored {
     fn moves(&self, pos: &Keyed<VariantPosition>) -> Result<Vec<TreeMove>> {
-        let Explored(explorer, variant) = self;
-        played(explorer, *variant, pos.position(), &Selection::default())
+        played(
+            &self.explorer,
+            self.variant,
+            pos.position(),
+            &self.selection,
+        )
     }
 }
 
@@ -884,7 +895,12 @@ mod tests {
         let advice = "open it with Explorer::open, and use tree::Explored";
         assert!(error.contains(advice), "{error}");
         let explorer = Explorer::open([(String::new(), path)]).unwrap();
-        let moves = Explored(explorer, Variant::Standard).moves(&start).unwrap();
+        let explored = Explored {
+            explorer: Arc::new(explorer),
+            variant: Variant::Standard,
+            selection: Selection::default(),
+        };
+        let moves = explored.moves(&start).unwrap();
         assert!(moves.len() > 1);
     }
 }

@@ -139,11 +139,6 @@ pub const FOLLOWED_ELSEWHERE: &[(&str, &str, &str)] = &[
         "moves_that_a_user_adds_belong_to_the_repertoire",
     ),
     (
-        "or choose the rows of a class with DuckDB",
-        "tests/scale.rs",
-        "the_queries_of_docs_scale_return_results_in_order",
-    ),
-    (
         "add --no-cache to make the index",
         "tests/serve.rs",
         "advice_about_an_unwritable_cache_works",

@@ -482,10 +482,30 @@ fn an_opponent_is_filtered_from_a_download() {
     );
     assert!(ok(dir, "repertoire gaps --help").contains("--opponent has the other color"));
     ok(dir, "make-book -q theirs.pgn --explorer theirs.idx");
-    let line = "repertoire build theirs.idx --color white --black giri --out x.pgn";
-    assert!(fails(dir, line, 1).contains("filter games in PGN files"));
-    let line = "repertoire gaps mine.pgn --against theirs.idx --color white --opponent giri";
-    assert!(fails(dir, line, 1).contains("theirs.idx: gaps filters only games in PGN files"));
+    // An index applies the conditions to its games, with the same answers as for the games.
+    let line = |source| {
+        format!(
+            "repertoire gaps mine.pgn --color white --min-game 1 --opponent giri --against {source}"
+        )
+    };
+    assert_eq!(ok(dir, &line("theirs.idx")), ok(dir, &line("theirs.pgn")));
+    let line = |source, out| {
+        format!("repertoire build {source} --color white --min-game 1 --black giri --out {out}")
+    };
+    ok(dir, &line("theirs.idx", "of-index.pgn"));
+    ok(dir, &line("theirs.pgn", "of-games.pgn"));
+    let [of_index, of_games] =
+        ["of-index.pgn", "of-games.pgn"].map(|name| fs::read(dir.join(name)).unwrap());
+    assert!(of_index == of_games && of_index.len() > 100);
+    for (conditions, told) in [
+        ("--opponent nobody", "no player"),
+        ("--tag Event=x", "tags, which the condition tag needs"),
+    ] {
+        let line =
+            format!("repertoire gaps mine.pgn --color white --against theirs.idx {conditions}");
+        let error = fails(dir, &line, 1);
+        assert!(error.contains(told), "{error}");
+    }
 }
 
 /// Gaps with a single game are left out by default, and replies to the last move of a line are listed apart, unless the

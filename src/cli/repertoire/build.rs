@@ -102,7 +102,6 @@ pub struct Args {
     #[command(flatten)]
     resources: ResourceArgs,
 
-    /// Games that count, of a SOURCE in PGN.
     #[command(flatten)]
     filter: SelectionArgs<WithoutColor>,
 }

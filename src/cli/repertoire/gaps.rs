@@ -12,7 +12,6 @@ use polybook::{
     },
     results::Results,
     selection::Selection,
-    storage::output::is_directory,
     tree::{LinesOf, MoveSource, TreeMove, Union},
 };
 use shakmaty::{Color, variant::VariantPosition};
@@ -104,7 +103,6 @@ pub struct Args {
     #[command(flatten)]
     resources: ResourceArgs,
 
-    /// Games that count, of a SOURCE in PGN.
     #[command(flatten)]
     filter: SelectionArgs<WithoutColor>,
 }
@@ -132,13 +130,6 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     )?;
     let repertoire = opener.repertoire(&args.repertoire, args.color)?;
     let filter = args.filter.for_side(args.color)?;
-    for path in args.against.iter().filter(|_| filter.is_some()) {
-        if is_directory(path)? {
-            let problem = "gaps filters only games in PGN files: give the PGN file of the games, or use polybook \
-                           prepare, which filters an index of games";
-            return Err(Error::file(path, problem).into());
-        }
-    }
     let mut source = opener.sources(&args.against, filter.as_ref())?;
     let variant = match args.lines.variant {
         Some(variant) => variant,

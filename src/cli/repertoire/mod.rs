@@ -18,17 +18,17 @@ use polybook::{
     explorer::Line,
     json,
     make_book::Progress,
-    position::{LineError, Variant, fen_of},
+    position::{Keyed, LineError, Variant, fen_of},
     repertoire::{FileOrder, OpenOptions, OpenedSource, OwnMoveRule, RepertoireFormat},
     selection::Selection,
     storage::output::{TemporaryDir, is_directory, is_standard_output},
-    tree::Limits,
+    tree::{Limits, MoveSource},
 };
 use shakmaty::{Color, variant::VariantPosition};
 
 use super::{
     Context,
-    filters::{say_lacking, say_others},
+    filters::{check_names, say_lacking, say_others, search_board},
     input::{file_or_index, name, pgn_inputs},
     plural,
     position::{self, UntaggedArg},
@@ -215,8 +215,8 @@ impl Opener {
     ) -> anyhow::Result<OpenedSource> {
         match arguments {
             [argument] => self.source(argument, filter),
-            [first, ..] if filter.is_none() && is_directory(first)? => {
-                self.open_as(None, |options| OpenedSource::indexes(arguments, options))
+            [first, ..] if is_directory(first)? => {
+                self.open_as(filter, |options| OpenedSource::indexes(arguments, options))
             }
             _ => {
                 let inputs = pgn_inputs(arguments, self.untagged)?;
@@ -237,9 +237,13 @@ impl Opener {
     }
 
     /// Opens the file or directory `argument` as a source of lines: a PGN file is read like a repertoire. Also returns the
-    /// order of the moves in the file if it is PGN.
-    pub fn lines(&self, argument: &Path) -> anyhow::Result<(OpenedSource, Option<FileOrder>)> {
-        let source = self.open(argument, None, OpenedSource::lines)?;
+    /// order of the moves in the file if it is PGN. `filter` selects the games of counts or an index.
+    pub fn lines(
+        &self,
+        argument: &Path,
+        filter: Option<&Selection>,
+    ) -> anyhow::Result<(OpenedSource, Option<FileOrder>)> {
+        let source = self.open(argument, filter, OpenedSource::lines)?;
         let order = source
             .pgn()
             .map(|pgn| self.with_options(None, |options| FileOrder::of(pgn, options)));
@@ -281,6 +285,15 @@ impl Opener {
         open_source: impl FnOnce(&OpenOptions<'_>) -> polybook::Result<OpenedSource>,
     ) -> anyhow::Result<OpenedSource> {
         let source = self.with_options(filter, open_source)?;
+        if let Some(explored) = source.explored()
+            && !explored.selection.is_empty()
+        {
+            search_board(&explored.explorer, &explored.selection, self.context)?;
+            let start = Keyed::new(explored.variant.start());
+            let has_games = !explored.moves(&start)?.is_empty();
+            let selection = &explored.selection;
+            check_names(&explored.explorer, selection, has_games, self.context)?;
+        }
         for warning in source.warnings() {
             self.context.say(&format!("{warning}\n"));
         }
@@ -376,15 +389,11 @@ pub fn say_absent(
     option: &str,
     context: Context,
 ) -> anyhow::Result<()> {
-    if let Some(explorer) = source.explorer() {
-        let filters = Selection::default();
-        say_others(
-            explorer,
-            explorer.other_starts(line, &filters)?,
-            option,
-            context,
-        );
-        say_lacking(explorer, (&filters, true), pos, context);
+    if let Some(explored) = source.explored() {
+        let (explorer, selection) = (&*explored.explorer, &explored.selection);
+        let others = explorer.other_starts(line, selection)?;
+        say_others(explorer, others, option, context);
+        say_lacking(explorer, (selection, true), pos, context);
     }
     let begins = &line.positions()[0];
     let mut others = source.game_starts().iter();

@@ -38,7 +38,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
         return run_explored(args, context);
     };
     if is_directory(path)? && FileKind::of(path)? == FileKind::Counts {
-        args.refuse_games(path, "a directory of counts", Evaluator::Moves)?;
+        args.refuse_games(path, "a directory of counts", Evaluator::Counts)?;
         return run_counted(args, path, context);
     }
     if plain_index(&args.source.paths, &args.filters)?.is_none() {
@@ -512,7 +512,9 @@ fn run_counted(args: &Args, path: &Path, context: Context) -> anyhow::Result<()>
     };
     let variant = position.options.variant;
     let opener = Opener::with_resources((variant, &untagged), Memory::default(), 0, context)?;
-    let (source, _) = opener.lines(path)?;
+    let selection = args.filters.selection()?;
+    let filter = Some(&selection).filter(|selection| !selection.is_empty());
+    let (source, _) = opener.lines(path, filter)?;
     let variant = variant.unwrap_or(source.variant());
     let searched = Searched {
         file: path,

@@ -18,13 +18,10 @@ use shakmaty::{ByColor, Color, Move, Position, variant::VariantPosition};
 use super::Edits;
 use crate::{
     chess::position::{Keyed, Variant, VariantChoice},
-    error::{At, Error, ErrorKind, Result},
+    error::{Advice, At, Diagnosis, Error, ErrorKind, Result},
     explore::{
         explorer::Explorer,
-        tree::{
-            Explored, Limits, LinesOf, MoveSource, Order, Replies, Tree, TreeEvent, TreeMove,
-            played,
-        },
+        tree::{Explored, Limits, LinesOf, MoveSource, Order, Replies, Tree, TreeEvent, TreeMove},
     },
     formats::{
         book::{Book, is_book_or_empty},
@@ -35,7 +32,7 @@ use crate::{
     games::{
         pgn::{Games, Input, start_of},
         results::{Results, Wdl},
-        selection::Selection,
+        selection::{Evaluator, Selection},
     },
     kind::FileKind,
     make_book::{MakeBook, Progress, Report},
@@ -51,7 +48,7 @@ pub struct OpenOptions<'a> {
     pub variant: Option<Variant>,
     /// The variant of PGN games without a `Variant` tag.
     pub untagged: Variant,
-    /// The filter that selects games, or `None` to count all games. Only a PGN can be filtered.
+    /// The filter that selects games, or `None` to count all games. PGN, explorer's indexes and counts can be filtered.
     pub filter: Option<&'a Selection>,
     /// The memory budget and the temporary directory for counting games.
     pub memory: Memory,
@@ -154,8 +151,6 @@ enum SourceKind {
     Explored(Box<Explored>),
     /// An index of polyglot's fork with statistics.
     ForkIndex(Box<Index>),
-    /// The moves in the games of an explorer that pass filters.
-    Filtered(Arc<Explorer>, Variant, Box<Selection>),
     /// Another source with additional moves, keyed by the identity of their position.
     Extended(Arc<OpenedSource>, FxHashMap<u64, Vec<TreeMove>>),
 }
@@ -239,8 +234,8 @@ impl OpenedSource {
     /// # Errors
     ///
     /// Returns an error if the file cannot be read, has a different format, or is an index of polyglot's fork. If
-    /// `options` contains a filter, also returns an error if the file is not a PGN or contains no game that passes the
-    /// filter.
+    /// `options` contains a filter, also returns an error if the source cannot apply the filter, or if it is a PGN and
+    /// contains no game that passes the filter.
     pub fn source(
         path: &Path,
         keep_prefix: bool,
@@ -279,17 +274,23 @@ impl OpenedSource {
 
     /// Opens a file or directory that is not a PGN file as a source of moves. Returns `None` for a PGN file.
     fn not_games(path: &Path, options: &OpenOptions<'_>) -> Result<Option<OpenedSource>> {
-        let is_filtered = options.filter.is_some();
         let known = match FileKind::of(path)? {
-            FileKind::Counts | FileKind::Directory if is_filtered => {
-                return Err(Error::file(path, NO_FILTER));
-            }
             FileKind::Counts => Some(OpenedSource::count_moves(path, |run, _| run, options)?),
             FileKind::Directory => Some(OpenedSource::index(path, options)?),
             _ => OpenedSource::stored(path, options)?,
         };
-        if known.is_some() && is_filtered {
-            return Err(Error::file(path, NO_FILTER));
+        let is_of_moves = |source: &OpenedSource| {
+            let kind = &source.kind;
+            !matches!(kind, SourceKind::Explored(_) | SourceKind::Counts(_))
+        };
+        if known.as_ref().is_some_and(is_of_moves)
+            && let Some(unanswerable) = options
+                .filter
+                .and_then(|filter| filter.unanswerable(Evaluator::Moves))
+        {
+            let problem = Diagnosis::new(unanswerable.to_string())
+                .advise("give the PGN file of the games or an index of them");
+            return Err(Error::file(path, problem));
         }
         // Otherwise, the first look-up would verify the whole database. An engine has less time for its first move.
         if let Some(OpenedSource {
@@ -335,7 +336,14 @@ impl OpenedSource {
             let problem = format!("{reason}; change the filters, or choose another source");
             return Err(Error::empty(name, problem));
         }
-        let mut known = OpenedSource::index(&index, options)?;
+        // The index contains only games that pass the filter.
+        let unfiltered = OpenOptions {
+            filter: None,
+            memory: options.memory.clone(),
+            stop: Arc::clone(&options.stop),
+            ..*options
+        };
+        let mut known = OpenedSource::index(&index, &unfiltered)?;
         known.variants = variants_of(&report);
         if options.variant.is_none() {
             known.read_as(known.variant());
@@ -390,8 +398,13 @@ impl OpenedSource {
         variant: Variant,
         filters: &Selection,
     ) -> OpenedSource {
+        let explored = Explored {
+            explorer: Arc::clone(explorer),
+            variant,
+            selection: filters.clone(),
+        };
         OpenedSource::without_file(
-            SourceKind::Filtered(Arc::clone(explorer), variant, Box::new(filters.clone())),
+            SourceKind::Explored(Box::new(explored)),
             BTreeSet::from([variant]),
         )
     }
@@ -488,8 +501,23 @@ impl OpenedSource {
     ///
     /// # Errors
     ///
-    /// Returns an error if an index cannot be read, or if it was not made for the explorer.
+    /// Returns an error if an index cannot be read, if it was not made for the explorer, or if indexes cannot apply the
+    /// filter of `options`.
     pub fn indexes(paths: &[impl AsRef<Path>], options: &OpenOptions<'_>) -> Result<OpenedSource> {
+        let selection = options.filter.cloned().unwrap_or_default();
+        let unanswerable = selection.unanswerable(Evaluator::Index);
+        let problem = match (selection.check_for_index(), unanswerable) {
+            (Err(err), _) => Some(Diagnosis::new(err.to_string())),
+            (_, Some(unanswerable)) => {
+                let select = "select the games with {} when you make the index";
+                let advice = Advice::option(select, unanswerable.condition).of_command("make-book");
+                Some(Diagnosis::new(unanswerable.to_string()).advise(advice))
+            }
+            _ => None,
+        };
+        if let (Some(problem), [first, ..]) = (problem, paths) {
+            return Err(Error::file(first.as_ref(), problem));
+        }
         let explorer = Explorer::open(paths.iter().map(|path| {
             let path = path.as_ref();
             let name = path.file_stem().unwrap_or(path.as_os_str());
@@ -497,12 +525,16 @@ impl OpenedSource {
         }))?;
         let stated = explorer.variant();
         let variant = options.variant.or(stated).unwrap_or_default();
-        let lacking = explorer.lacking_line(&Selection::default());
+        let lacking = explorer.lacking_line(&selection);
         Ok(OpenedSource {
             stated,
             warnings: Vec::from_iter(lacking.map(|line| line.trim_end().to_owned())),
             ..OpenedSource::without_file(
-                SourceKind::Explored(Box::new(Explored(explorer, variant))),
+                SourceKind::Explored(Box::new(Explored {
+                    explorer: Arc::new(explorer),
+                    variant,
+                    selection,
+                })),
                 stated.map_or_else(|| Variant::ALL.into(), |own| BTreeSet::from([own])),
             )
         })
@@ -521,6 +553,7 @@ impl OpenedSource {
             options
                 .run([Input::file(path)])
                 .variant(VariantChoice::default())
+                .selection(options.filter.cloned().unwrap_or_default())
         } else {
             options.run([options.input(path)]).keep_prefix(true)
         };
@@ -591,7 +624,7 @@ impl OpenedSource {
 
     fn read_as(&mut self, variant: Variant) {
         if let SourceKind::Explored(explored) = &mut self.kind {
-            explored.1 = variant;
+            explored.variant = variant;
         }
     }
 
@@ -695,11 +728,11 @@ impl OpenedSource {
         )
     }
 
-    /// Returns the explorer if the source is an explorer's index or was opened as the games of a PGN file, otherwise
+    /// Returns the explorer and the conditions on its games if the source is an explorer's index or was opened as the games of a PGN file, otherwise
     /// `None`.
-    pub fn explorer(&self) -> Option<&Explorer> {
+    pub fn explored(&self) -> Option<&Explored> {
         match &self.kind {
-            SourceKind::Explored(explored) => Some(&explored.0),
+            SourceKind::Explored(explored) => Some(explored),
             _ => None,
         }
     }
@@ -818,10 +851,6 @@ impl OpenOptions<'_> {
 /// the check of a large repertoire takes.
 const MAX_EXAMINED_MOVES: u64 = 10_000;
 
-/// The error message if the options filter the games of a PGN file, but the file is not PGN.
-const NO_FILTER: &str = "this is not a PGN file, but the options filter games in PGN files: remove the filters, or \
-                         give the PGN file of the games";
-
 /// Returns the variants of the games that `report` counts, or standard chess if it counts no game.
 fn variants_of(report: &Report) -> BTreeSet<Variant> {
     if report.totals.variants.is_empty() {
@@ -876,9 +905,6 @@ impl MoveSource for OpenedSource {
             }
             SourceKind::Explored(explored) => explored.moves(pos),
             SourceKind::ForkIndex(index) => index.moves(pos),
-            SourceKind::Filtered(explorer, variant, filters) => {
-                played(explorer, *variant, pos.position(), filters)
-            }
             SourceKind::Extended(repertoire, added) => {
                 let mut moves = repertoire.moves(pos)?;
                 let added = added.get(&pos.identity()).into_iter().flatten();

@@ -100,7 +100,8 @@ pub fn new_moves(
     reference: &Reference<'_>,
     mut take: impl FnMut(&NewMove) -> Result<()>,
 ) -> Result<ComparedGames> {
-    let explorer = reference.known.explorer();
+    let explored = reference.known.explored();
+    let explorer = explored.map(|explored| &*explored.explorer);
     let explorer = explorer.filter(|explorer| explorer.lacks_games(None, "dates").is_none());
     if reference.earlier && explorer.is_none() {
         let problem = Diagnosis::new("this reference contains no games with dates")

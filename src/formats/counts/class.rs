@@ -30,7 +30,11 @@ use thiserror::Error;
 use crate::{
     chess::position::BookMove,
     error::Result,
-    games::results::Wdl,
+    games::{
+        pgn::{Date, RatingGroup, Speed},
+        results::Wdl,
+        selection::Selection,
+    },
     storage::sort::{Dedup, Fold, Memory, Record, Shards, Sorted},
 };
 
@@ -72,6 +76,18 @@ pub struct Ratings {
     pub sum: u64,
     /// The number of games in which the rating of the player is known.
     pub games: u64,
+}
+
+impl CountClass {
+    /// Returns `true` if the games of the class pass `selection`, which must have only conditions that counts can apply.
+    pub(crate) fn passes(self, selection: &Selection) -> bool {
+        let group = self.group.checked_sub(1).map(usize::from);
+        selection.admits_class(
+            Speed::ALL[usize::from(self.speed)],
+            group.and_then(|group| RatingGroup::all().nth(group)),
+            Date::new((self.month / 100) as u16, (self.month % 100) as u8, 0),
+        )
+    }
 }
 
 impl AddAssign for Ratings {
@@ -365,6 +381,16 @@ pub struct Grouping {
 pub struct UnknownClass;
 
 impl Grouping {
+    /// Returns the properties of games that the conditions in `selection` examine.
+    pub(crate) fn examined_by(selection: &Selection) -> Grouping {
+        let Selection { since, until, .. } = selection;
+        Grouping {
+            speed: selection.speed.is_some(),
+            rating: selection.rating.is_some(),
+            month: since.is_some() || until.is_some() || selection.require_date,
+        }
+    }
+
     /// Returns `true` if counts are not grouped by any property of games. They are then grouped only by position and
     /// move.
     pub fn is_none(self) -> bool {

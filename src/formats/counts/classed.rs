@@ -159,8 +159,12 @@ impl ClassedCounts {
             });
         }
         let directories = self.directories.iter();
-        let of_directories = directories.map(|(_, has, has_ends, parts)| {
-            self.rows(parts.classed_rows_of(shards.clone(), *has), has_ends)
+        let of_directories = directories.map(|(directory, has, has_ends, parts)| {
+            let rows = self.rows(parts.classed_rows_of(shards.clone(), *has), has_ends);
+            let is_selected = |row: &Result<ClassRow>| {
+                row.as_ref().map_or(true, |row| directory.admits(row.class))
+            };
+            Box::new(rows.filter(is_selected)) as ClassedRows<'_>
         });
         let sources = of_directories.chain(own.map(|own| class_rows(own, shards.clone())));
         let sources = sources.map(|rows| rows.map(|row| row.map(MergeRow)));

@@ -17,7 +17,7 @@ use parquet::file::{metadata::RowGroupMetaData, statistics::Statistics};
 use rayon::prelude::*;
 
 use super::{
-    CountBatch, Grouping,
+    CountBatch, CountClass, Grouping,
     error::CountsError,
     layout::{ClassRow, ENDING, Row, SIDECAR, STARTS},
     parquet_file::{ParquetFile, caught, file_size, metadata_memory},
@@ -27,6 +27,7 @@ use super::{
 use crate::{
     chess::position::BookMove,
     error::{Advice, At, Diagnosis, Error, Result},
+    games::selection::{Evaluator, Selection},
     storage::{
         output::{FileId, canonical, open_again_if_replaced},
         sort::SHARDS,
@@ -42,6 +43,8 @@ pub struct CountsDirectory {
     about: Option<CountsOrigin>,
     parts: Vec<Part>,
     starts: Option<Part>,
+    /// The conditions on the games of the counts.
+    selection: Selection,
 }
 
 /// A Parquet file in a counts directory.
@@ -126,6 +129,7 @@ impl CountsDirectory {
                 about: None,
                 parts,
                 starts: starts.into_iter().next(),
+                selection: Selection::default(),
             });
         };
         let is_listed = |part: &Part| {
@@ -141,7 +145,45 @@ impl CountsDirectory {
             parts: parts.into_iter().map(part).collect::<Result<_>>()?,
             starts: starts.map(part).transpose()?,
             path,
+            selection: Selection::default(),
         })
+    }
+
+    /// Selects the games that count. The counts must be grouped by all properties that the conditions examine. Readers
+    /// of rows have to skip the rows whose class the directory does not [admit](CountsDirectory::admits).
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if counts cannot apply a condition, or if the counts are not grouped by its property.
+    pub(crate) fn selecting(self, selection: &Selection) -> Result<CountsDirectory> {
+        if let Some(unanswerable) = selection.unanswerable(Evaluator::Counts) {
+            let problem = Diagnosis::new(unanswerable.to_string()).advise("give the PGN files");
+            return Err(Error::file(&self.path, problem));
+        }
+        let (by, needed) = (self.by()?, Grouping::examined_by(selection));
+        if !by.includes(needed) {
+            let problem = Diagnosis::new(format!(
+                "these counts are {}, but the conditions need counts that are {}",
+                by.division(),
+                needed.division()
+            ))
+            .advise(Advice::option("count the games with {}", "by").with_value(needed));
+            return Err(Error::file(&self.path, problem));
+        }
+        Ok(CountsDirectory {
+            selection: selection.clone(),
+            ..self
+        })
+    }
+
+    /// Returns `true` if only some of the counted games were selected.
+    pub(crate) fn is_selecting(&self) -> bool {
+        !self.selection.is_empty()
+    }
+
+    /// Returns `true` if the games of `class` were selected.
+    pub(crate) fn admits(&self, class: CountClass) -> bool {
+        !self.is_selecting() || class.passes(&self.selection)
     }
 
     /// Returns the path of the directory.

@@ -81,7 +81,7 @@ impl Selection {
         {
             return Some(Condition::Rating);
         }
-        if !self.admits_date(tags) {
+        if !self.admits_date_of(tags) {
             return Some(Condition::Date);
         }
         if !self.admits_names(tags) {
@@ -198,11 +198,24 @@ impl Selection {
             })
     }
 
-    fn admits_date(&self, tags: &Tags<'_>) -> bool {
-        if self.since.is_none() && self.until.is_none() && !self.require_date {
-            return true;
-        }
-        let date = Date::of_tags(tags);
+    /// Returns `true` if the games of a class pass. They have the same speed, rating group and month. `rating` is `None`
+    /// if no rating is known, and `date` has no day. The selection must have only conditions that
+    /// [`Evaluator::Counts`](super::Evaluator::Counts) can apply.
+    pub(crate) fn admits_class(
+        &self,
+        speed: Speed,
+        rating: Option<RatingGroup>,
+        date: Date,
+    ) -> bool {
+        self.admits_speed(speed) && self.admits_rating(rating) && self.admits_date(date)
+    }
+
+    fn admits_date_of(&self, tags: &Tags<'_>) -> bool {
+        let has_condition = self.since.is_some() || self.until.is_some() || self.require_date;
+        !has_condition || self.admits_date(Date::of_tags(tags))
+    }
+
+    fn admits_date(&self, date: Date) -> bool {
         (date.year().is_some() || !self.require_date)
             && self.since.is_none_or(|since| !date.is_before(since))
             && self.until.is_none_or(|until| !until.is_before(date))

@@ -164,7 +164,7 @@ pub enum Evaluator {
     EachGame,
     /// The explorer's index of games.
     Index,
-    /// The explorer's index of counts, which are sums of results by speed, rating group and month.
+    /// Counts by speed, rating group and month, and the explorer's index of such counts.
     Counts,
     /// Books, databases and other sources of moves, which do not say in which games a move was played.
     Moves,

@@ -7,13 +7,14 @@ use crate::{
     chess::position::{Variant, VariantChoice},
     error::{Advice, Diagnosis, Error, Result},
     formats::counts::{
-        CountBatch, CountsDirectory, CountsError, CountsOrigin, Grouping, KeyedIdentity,
+        ClassRow, CountBatch, CountsDirectory, CountsError, CountsOrigin, Grouping, KeyedIdentity,
         OrderedCounts, OrderedParts, Part, Row, Start, Tally,
     },
     games::{pgn::Input, selection::Condition},
     kind::FileKind,
     make_book::{
         needs::Needs,
+        options::MakeBook,
         replay::Outcome,
         report::{Report, Totals},
         run::{BatchDispatcher, Run},
@@ -29,7 +30,7 @@ const FREE_METADATA_BYTES: usize = 1 << 20;
 /// A counts directory (Parquet files with the results of moves) that is an input of a run of `make-book`.
 pub(super) struct CountsInput {
     directory: CountsDirectory,
-    /// The parts in the order of their keys, if the directory is ordered.
+    /// The parts in the order of their keys, if the directory is ordered and all its games count.
     ordered: Option<OrderedParts>,
     /// The provenance and the variant, if the directory contains the file `counts.json`.
     origin: Option<(Provenance, VariantChoice)>,
@@ -44,13 +45,17 @@ impl CountsInput {
     /// # Errors
     ///
     /// Returns an error if the counts cannot be read, or if the metadata of one Parquet file would take more than
-    /// `max_metadata` bytes of memory.
-    pub(super) fn open(input: &Input, max_metadata: usize) -> Result<Option<CountsInput>> {
+    /// `max_metadata` bytes of memory. Also returns an error if counts cannot apply a condition of `run`.
+    pub(super) fn open(
+        input: &Input,
+        max_metadata: usize,
+        run: &MakeBook,
+    ) -> Result<Option<CountsInput>> {
         let path = input.path();
         if input.kind()? != FileKind::Counts {
             return Ok(None);
         }
-        let directory = CountsDirectory::open(path)?;
+        let mut directory = CountsDirectory::open(path)?;
         let metadata = directory.metadata_memory()? as usize;
         let metadata = metadata.saturating_sub(FREE_METADATA_BYTES);
         if metadata > max_metadata {
@@ -74,11 +79,27 @@ impl CountsInput {
             };
             Ok((provenance, about.variant.parse().map_err(unknown)?))
         });
+        let mut origin: Option<(Provenance, VariantChoice)> = origin.transpose()?;
+        let own = run.option_text();
+        let is_made_so = origin.as_ref().is_some_and(|(made, _)| made.options == own);
+        if !is_made_so && !run.selection.is_empty() {
+            directory = directory.selecting(&run.selection)?;
+            if let Some((made, _)) = &mut origin {
+                made.games = None;
+                let conditions = run.selection.option_text();
+                made.options = format!("{} {conditions}", made.options).trim().to_owned();
+            }
+        }
+        let ordered = if directory.is_selecting() {
+            None
+        } else {
+            directory.ordered()?
+        };
         Ok(Some(CountsInput {
             by: directory.by()?,
-            ordered: directory.ordered()?,
+            ordered,
             directory,
-            origin: origin.transpose()?,
+            origin,
             metadata,
         }))
     }
@@ -90,6 +111,13 @@ impl CountsInput {
         let (Some(part), true) = (self.directory.starts(), run.needs.starts) else {
             return Ok(());
         };
+        if self.directory.is_selecting() && run.options.counts.is_some() {
+            let problem = Diagnosis::new(
+                "these counts do not say how many of the selected games began in another position",
+            )
+            .advise("count the games again");
+            return Err(Error::file(self.directory.path(), problem));
+        }
         let variant = self.variant_of_starts(run.options.variant);
         let mut row = 0;
         part.read_starts(&mut |starts| {
@@ -109,6 +137,12 @@ impl CountsInput {
             })
         })?;
         Ok(())
+    }
+
+    /// Returns `true` if the directory states how many half-moves it contains. It does not state the number for a part
+    /// of its games.
+    fn states_plies(&self) -> bool {
+        self.directory.about().is_some() && !self.directory.is_selecting()
     }
 
     /// Returns the variant of the starting positions in this counts directory, or `None` if they may be of several
@@ -141,7 +175,7 @@ impl CountsInput {
         if let Some(problem) = problem {
             return Err(Error::format(part.path(), problem));
         }
-        let plies = part.read(&mut |rows| {
+        let add = |rows: &[Row]| {
             if run.failure.is_set() {
                 return Err(Error::Interrupted);
             }
@@ -149,8 +183,21 @@ impl CountsInput {
             run.options.refuse_if_stopped()?;
             run.check_space(0)?;
             add_rows(run, rows, part.path())
-        })?;
-        if self.directory.about().is_none() {
+        };
+        let plies = if self.directory.is_selecting() {
+            let mut plies = 0;
+            part.read_classed(self.by, &mut |rows| {
+                let is_selected =
+                    |row: &&ClassRow| row.row.plies() > 0 && self.directory.admits(row.class);
+                let rows: Vec<Row> = rows.iter().filter(is_selected).map(|row| row.row).collect();
+                plies += rows.iter().map(Row::plies).sum::<u64>();
+                add(&rows)
+            })?;
+            plies
+        } else {
+            part.read(&mut |rows| add(rows))?
+        };
+        if !self.states_plies() {
             run.plies_without_sidecar
                 .fetch_add(plies, Ordering::Relaxed);
         }
@@ -182,20 +229,27 @@ impl RunInput for CountsInput {
 
     fn read<'scope>(&'scope self, batches: &mut BatchDispatcher<'_, 'scope, '_>) -> Result<()> {
         let run = batches.run;
-        let found = match self.directory.about() {
+        let mut found = match self.directory.about() {
             Some(about) => outcome(about, run.needs)
                 .map_err(|err| Error::format(self.directory.path(), err))?,
             None => Outcome::of_counts(),
         };
+        if self.directory.is_selecting() {
+            // The directory does not state the other numbers for a part of its games.
+            found.totals = Totals {
+                variants: found.totals.variants,
+                ..Totals::default()
+            };
+        }
         batches.submit(found)?;
         self.read_starts(batches)?;
         if run.merges_ordered && self.ordered.is_some() {
             // The ordered rows are merged after all other inputs have been read.
             return Ok(());
         }
-        if run.needs.tallies() == 0 && self.origin.is_some() {
-            // Counts by class are read when the output is written. Counts without a sidecar must be read now, because
-            // otherwise their number of half-moves is unknown.
+        if run.needs.tallies() == 0 && self.states_plies() {
+            // Counts by class are read when the output is written. Other counts must be read now, because otherwise
+            // their number of half-moves is unknown.
             run.options.progress.add_bytes(self.directory.size());
             return Ok(());
         }

@@ -24,7 +24,10 @@ use crate::{
     chess::position::VariantChoice,
     error::{Advice, Diagnosis, Error, Result, plural},
     formats::counts::{Grouping, OrderedCounts},
-    games::pgn::{Batch, Cutter, Input, SkippedParts, Stream, StreamOptions},
+    games::{
+        pgn::{Batch, Cutter, Input, SkippedParts, Stream, StreamOptions},
+        selection::Selection,
+    },
     make_book::replay::BATCH_SIZE,
     provenance::{GameCounts, Provenance, Pruned, printable, shortened},
     task,
@@ -81,7 +84,7 @@ impl<'a> Inputs<'a> {
     /// Returns an error if counts cannot be read, or if they were made with options that contradict those of the run.
     pub(super) fn open(run: &'a MakeBook, threads: usize) -> Result<Inputs<'a>> {
         let max_metadata = run.memory.bytes / 2 / threads;
-        let open = |input| open_input(input, max_metadata);
+        let open = |input| open_input(input, max_metadata, run);
         let all = run.inputs.iter().map(open).collect::<Result<_>>()?;
         let mut inputs = Inputs {
             all,
@@ -346,19 +349,18 @@ impl<'a> Inputs<'a> {
     /// of different variants.
     fn options_of_all(&self, run: &MakeBook) -> Result<String> {
         let own = run.option_text();
+        let others = without_conditions(run).option_text();
         let has_games = self.counts().count() < self.all.len();
         let mut texts: Vec<String> = Vec::new();
         let mut variant = None;
-        for CountsDescription {
-            path, origin, by, ..
-        } in self.counts()
-        {
+        for CountsDescription { path, origin, .. } in self.counts() {
             let Some((origin, of)) = origin else {
                 refuse_counting_options(run, path, has_games)?;
                 continue;
             };
-            if origin.options != own && (has_games || !own.is_empty()) {
-                let problem = other_options(&origin.options, by, &own, has_games);
+            if origin.options != own && (has_games || !others.is_empty()) {
+                let own = if has_games { &own } else { &others };
+                let problem = other_options(&origin.options, own, has_games);
                 return Err(Error::file(path, problem));
             }
             let first = *variant.get_or_insert(*of);
@@ -386,21 +388,30 @@ impl<'a> Inputs<'a> {
 }
 
 /// Opens an input: as counts if it is a counts directory, and as games otherwise. `max_metadata` is the maximum memory
-/// for the metadata of one Parquet file, in bytes.
+/// for the metadata of one Parquet file, in bytes. `run` contains the conditions on games.
 #[cfg_attr(not(feature = "parquet"), expect(unused_variables))]
-fn open_input(input: &Input, max_metadata: usize) -> Result<Box<dyn RunInput + '_>> {
+fn open_input<'a>(
+    input: &'a Input,
+    max_metadata: usize,
+    run: &MakeBook,
+) -> Result<Box<dyn RunInput + 'a>> {
     #[cfg(feature = "parquet")]
-    if let Some(counts) = counts::CountsInput::open(input, max_metadata)? {
+    if let Some(counts) = counts::CountsInput::open(input, max_metadata, run)? {
         return Ok(Box::new(counts));
     }
     Ok(Box::new(GamesInput(input)))
 }
 
+/// Returns a copy of `run` without the conditions on games.
+fn without_conditions(run: &MakeBook) -> MakeBook {
+    run.clone().selection(Selection::default())
+}
+
 /// Returns an error if the run has options for counting games, but no input contains games (`has_games` is `false`),
-/// because such options cannot be applied to counts. The option for the variant is allowed. This function is called for
-/// input counts that do not state the options with which they were made. `path` is the path of these counts.
+/// because such options cannot be applied to counts. The option for the variant and the conditions on games are
+/// allowed. This function is called for input counts that do not state the options with which they were made. `path` is the path of these counts.
 fn refuse_counting_options(run: &MakeBook, path: &Path, has_games: bool) -> Result<()> {
-    let mut other = run.clone();
+    let mut other = without_conditions(run);
     other.variant = VariantChoice::default();
     let options = other.option_text();
     if options.is_empty() || has_games {
@@ -413,9 +424,8 @@ fn refuse_counting_options(run: &MakeBook, path: &Path, has_games: bool) -> Resu
 }
 
 /// Returns the error message for input counts that were made with options that differ from those of the run. `theirs`
-/// contains the options of the counts, and `own` contains the options of the run. `by` is the grouping of the counts
-/// (by speed, rating or month). `has_games` is `true` if some inputs are games, which are counted with `own`.
-fn other_options(theirs: &str, by: Grouping, own: &str, has_games: bool) -> String {
+/// contains the options of the counts, and `own` contains the options of the run. `has_games` is `true` if some inputs are games, which are counted with `own`.
+fn other_options(theirs: &str, own: &str, has_games: bool) -> String {
     let named = |options: &str| match options {
         "" => "the defaults".to_owned(),
         options => options.to_owned(),
@@ -427,17 +437,9 @@ fn other_options(theirs: &str, by: Grouping, own: &str, has_games: bool) -> Stri
              counts, or first make counts of the games, and then add up both"
         );
     }
-    let (by, or) = if by.is_none() {
-        (String::new(), "")
-    } else {
-        (
-            format!(" by {by}"),
-            ", or choose the rows of a class with DuckDB",
-        )
-    };
     format!(
-        "this input contains counts made with {theirs}{by} instead of games, so {own} cannot be applied: give the PGN \
-         files{or}"
+        "this input contains counts made with {theirs} instead of games, so {own} cannot be applied: give the PGN \
+         files"
     )
 }
 
