@@ -2,6 +2,8 @@
 //! terminal obeys instead of showing them, blanks that divide a shell's words, and cells that a spreadsheet executes
 //! as formulas.
 
+use std::borrow::Cow;
+
 /// Returns `true` if a terminal may obey `c` instead of showing it: if `c` is a control character, a separator of lines,
 /// or a character that changes the direction of the text after it.
 pub fn is_unsafe(c: char) -> bool {
@@ -12,6 +14,39 @@ pub fn is_unsafe(c: char) -> bool {
 /// Returns the escape for a character, such as `\u001b`. It means the same character in a JSON string.
 pub fn escape(c: char) -> String {
     format!("\\u{:04x}", u32::from(c))
+}
+
+/// Replaces control characters, and characters that change the direction of text, with escapes such as `\u001b`. Tabs
+/// and line ends are kept.
+pub fn escaped(text: &[u8]) -> Cow<'_, [u8]> {
+    if text.iter().all(|byte| matches!(byte, b' '..=b'~' | b'\n')) {
+        return Cow::Borrowed(text);
+    }
+    let mut shown = Vec::with_capacity(text.len() + 16);
+    let mut put = |character: char, bytes: &[u8], is_shown: bool| {
+        if is_shown {
+            shown.extend_from_slice(bytes)
+        } else {
+            shown.extend(escape(character).into_bytes())
+        }
+    };
+    for chunk in text.utf8_chunks() {
+        let mut characters = chunk.valid().chars().peekable();
+        while let Some(character) = characters.next() {
+            let is_line_end = character == '\r' && characters.peek() == Some(&'\n');
+            let is_shown = !is_unsafe(character) || "\n\t".contains(character) || is_line_end;
+            put(
+                character,
+                character.encode_utf8(&mut [0; 4]).as_bytes(),
+                is_shown,
+            );
+        }
+        // A terminal with the encoding Latin-1 interprets a single byte from 0x80 to 0x9f as a control character.
+        for byte in chunk.invalid() {
+            put(char::from(*byte), &[*byte], !is_unsafe(char::from(*byte)));
+        }
+    }
+    Cow::Owned(shown)
 }
 
 /// Quotes a word of a shell command if the shell requires quotes.

@@ -1,10 +1,10 @@
 //! Queries about the board, and extracting games.
 
-use std::{fs, path::Path};
+use std::{fs, io::Write, path::Path, process::Stdio};
 
 use polybook::explorer::{Explorer, Selection};
 
-use crate::common::{fails, fed, ok, ok_json, python, run, run_python, sample, temp};
+use crate::common::{fails, fed, ok, ok_json, polybook_in, python, run, run_python, sample, temp};
 
 #[test]
 fn queries_find_what_python_chess_finds() {
@@ -443,4 +443,72 @@ fn games_are_extracted_from_the_pgn_of_indexes() {
     ok(dir, "make-book -q games.pgn --leveldb fork.idx");
     let error = fails(dir, "extract fork.idx", 1);
     assert!(error.contains("--explorer"), "{error}");
+}
+
+#[test]
+fn games_without_tags_and_results_stay_apart() {
+    let dir = temp();
+    let dir = dir.path();
+    let games = [
+        "1. e4 e5 2. Nf3 Nc6\n",
+        "1. d4 d5 2. c4 {no result} e6\n",
+        "1. c4 1/2-1/2",
+        "1. g3 c5 0-1 {after the end}\n",
+        "[Result \"1-0\"]\n\n1. f4 d5",
+        "1. b3",
+    ];
+    let names: Vec<String> = (0..games.len())
+        .map(|number| format!("{number}.pgn"))
+        .collect();
+    for (name, game) in names.iter().zip(games) {
+        fs::write(dir.join(name), game).unwrap();
+    }
+    let all = ok(dir, &format!("extract -q {}", names.join(" ")));
+    assert!(
+        all.starts_with("1. e4 e5 2. Nf3 Nc6\n\n*\n\n1. d4 d5"),
+        "{all}"
+    );
+    assert!(all.contains("1. f4 d5\n\n1-0\n\n1. b3"), "{all}");
+    fs::write(dir.join("all.pgn"), &all).unwrap();
+    assert_eq!(ok(dir, "extract -q all.pgn"), all);
+    let cleaned = ok(dir, &format!("extract -q --clean {}", names.join(" ")));
+    assert_eq!(ok(dir, "extract -q --clean all.pgn"), cleaned);
+    assert_eq!(cleaned.matches("[Event ").count(), games.len());
+}
+
+#[test]
+fn the_first_games_of_an_endless_input_are_written() {
+    let dir = temp();
+    let name = "x\u{9b}\u{202e}.pgn";
+    fs::write(dir.path().join(name), "1. e4 *\n").unwrap();
+    let mut reports = Vec::new();
+    for arguments in [
+        &["extract", "-", "--limit", "3"][..],
+        &["extract", "-", name, "--limit", "3", "--threads", "1"],
+    ] {
+        let mut command = polybook_in(dir.path());
+        command.args(arguments).stdin(Stdio::piped());
+        let mut child = command
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut input = child.stdin.take().unwrap();
+        // The error means that polybook has closed the pipe.
+        let writer = std::thread::spawn(move || while input.write_all(b"1. e4 e5 *\n").is_ok() {});
+        let output = child.wait_with_output().unwrap();
+        writer.join().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(
+            output.status.success() && said.contains("3 of the first "),
+            "{said}"
+        );
+        assert_eq!(output.stdout, b"1. e4 e5 *\n\n".repeat(3));
+        reports.push(said);
+    }
+    // The number of games that were read does not depend on the threads.
+    assert_eq!(reports[0], reports[1]);
+    // A name cannot control the terminal.
+    let json = ok(dir.path(), &["extract", "-q", "--json", name]);
+    assert!(json.contains("x\\u009b\\u202e.pgn"), "{json}");
 }

@@ -21,7 +21,7 @@ use super::{
     position::UntaggedArg,
     progress::Bar,
     resources::{ResourceArgs, count},
-    terminal::OutputArgs,
+    terminal::{OutputArgs, is_shown_by_terminal},
     usage::Usage,
     weighting::one_of,
 };
@@ -237,7 +237,8 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     }
     let mut extract = Extract::new(&args.output.out)
         .form(args.form())
-        .keep_broken(args.keep_broken);
+        .keep_broken(args.keep_broken)
+        .escapes(is_shown_by_terminal(&args.output.out));
     if let Some(limit) = args.limit {
         extract = extract.limit(limit);
     }
@@ -263,10 +264,15 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     let mut text = String::new();
     warnings(&mut text, &report);
     let games = &report.totals.games;
+    let written = report.extracted.unwrap_or_default();
+    let part = if Some(written) == args.limit {
+        "the first "
+    } else {
+        ""
+    };
     text += &format!(
-        "{}: {} of {}, {} rejected\n",
+        "{}: {written} of {part}{}, {} rejected\n",
         output_name(&args.output.out),
-        report.extracted.unwrap_or_default(),
         plural(games.read, "game"),
         games.rejected
     );

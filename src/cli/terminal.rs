@@ -3,7 +3,6 @@
 //! in JSON. Other outputs, such as games in PGN, are escaped only on a terminal: files and pipes receive them unchanged.
 
 use std::{
-    borrow::Cow,
     io::{self, BufWriter, IsTerminal, Stderr, StdoutLock, Write},
     iter::once,
     path::{Path, PathBuf},
@@ -12,7 +11,7 @@ use std::{
 use polybook::{
     Error, json,
     storage::output::{BufferedFile, begin_text},
-    text::{escape, is_unsafe},
+    text::escaped,
 };
 use serde_json::Value;
 
@@ -129,6 +128,11 @@ impl<W: Write> Write for Shown<W> {
     }
 }
 
+/// Returns `true` if an output at `path` appears on a terminal.
+pub fn is_shown_by_terminal(path: &Path) -> bool {
+    path == Path::new("-") && io::stdout().is_terminal()
+}
+
 /// The options of a command that writes one text to standard output or to a file.
 #[derive(clap::Args, Debug)]
 pub struct OutputArgs {
@@ -163,7 +167,7 @@ impl Output {
     /// so that the games are written as they were read.
     pub fn create_pgn(path: &Path, force: bool) -> polybook::Result<Output> {
         let Output(mut shown) = Output::create(path, force)?;
-        shown.escapes = path == Path::new("-") && io::stdout().is_terminal();
+        shown.escapes = is_shown_by_terminal(path);
         Ok(Output(shown))
     }
 
@@ -194,39 +198,6 @@ impl Write for Output {
     fn flush(&mut self) -> io::Result<()> {
         self.0.flush()
     }
-}
-
-/// Replaces control characters, and characters that change the direction of text, with escapes such as `\u001b`. Tabs
-/// and line ends are kept.
-fn escaped(text: &[u8]) -> Cow<'_, [u8]> {
-    if text.iter().all(|byte| matches!(byte, b' '..=b'~' | b'\n')) {
-        return Cow::Borrowed(text);
-    }
-    let mut shown = Vec::with_capacity(text.len() + 16);
-    let mut put = |character: char, bytes: &[u8], is_shown: bool| {
-        if is_shown {
-            shown.extend_from_slice(bytes)
-        } else {
-            shown.extend(escape(character).into_bytes())
-        }
-    };
-    for chunk in text.utf8_chunks() {
-        let mut characters = chunk.valid().chars().peekable();
-        while let Some(character) = characters.next() {
-            let is_line_end = character == '\r' && characters.peek() == Some(&'\n');
-            let is_shown = !is_unsafe(character) || "\n\t".contains(character) || is_line_end;
-            put(
-                character,
-                character.encode_utf8(&mut [0; 4]).as_bytes(),
-                is_shown,
-            );
-        }
-        // A terminal with the encoding Latin-1 interprets a single byte from 0x80 to 0x9f as a control character.
-        for byte in chunk.invalid() {
-            put(char::from(*byte), &[*byte], !is_unsafe(char::from(*byte)));
-        }
-    }
-    Cow::Owned(shown)
 }
 
 #[cfg(test)]

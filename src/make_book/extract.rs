@@ -26,6 +26,7 @@ pub struct Extract {
     pub(super) limit: Option<u64>,
     pub(super) sample: Option<(u64, u64)>,
     pub(super) keep_broken: bool,
+    pub(super) escapes: bool,
 }
 
 /// How the games of an [`Extract`] are written.
@@ -52,6 +53,7 @@ impl Extract {
             limit: None,
             sample: None,
             keep_broken: false,
+            escapes: false,
         }
     }
 
@@ -71,6 +73,12 @@ impl Extract {
     /// games. Default: all games.
     pub fn sample(mut self, games: u64, seed: u64) -> Extract {
         self.sample = Some((games, seed));
+        self
+    }
+
+    /// Sets whether control characters are escaped, for an output that a terminal shows. Default: no.
+    pub fn escapes(mut self, escapes: bool) -> Extract {
+        self.escapes = escapes;
         self
     }
 

@@ -108,6 +108,11 @@ impl<'a> Run<'a> {
         self.space.check(counts + pairs + sinks + merged, read)
     }
 
+    /// Returns `true` if further games do not change any output.
+    pub(super) fn is_satisfied(&self) -> bool {
+        self.sinks.iter().all(|sink| sink.is_satisfied())
+    }
+
     /// Calls `job`, which does a part of the run's work. If `job` returns an error or panics, the whole run fails, and
     /// a thread that waits in [`wait_for_turn`](Run::wait_for_turn) is woken.
     pub(super) fn watch(&self, job: impl FnOnce() -> Result<()>) {

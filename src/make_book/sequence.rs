@@ -46,6 +46,8 @@ pub(super) struct Sequencer<'a> {
     /// The outcomes that wait for earlier batches, by the number of their batch, each with the index of its input.
     early: BTreeMap<u64, (usize, Outcome<'a>)>,
     inputs: Vec<InputState>,
+    /// The index of the input from which the last processed batch comes.
+    last_input: usize,
     report: Report,
     starts: Starts,
     filtered_variants: BTreeMap<VariantRejection, u64>,
@@ -78,6 +80,7 @@ impl<'a> Sequencer<'a> {
             processed_batches: 0,
             early: BTreeMap::new(),
             inputs: vec![InputState::default(); options.inputs.len()],
+            last_input: 0,
             report: Report::default(),
             starts: Starts::new(&budget.starts),
             filtered_variants: BTreeMap::new(),
@@ -115,6 +118,11 @@ impl<'a> Sequencer<'a> {
     /// adds the numbers of games and other totals to the report. Returns the rest of the data, whose records the caller
     /// must count. `input` is the index of the batch's input.
     fn process(&mut self, input: usize, mut outcome: Outcome<'a>) -> Result<Outcome<'a>> {
+        if self.sinks.iter().all(|sink| sink.is_satisfied()) {
+            // How many batches are read after the last one that matters depends on the threads.
+            return Ok(Outcome::default());
+        }
+        self.last_input = input;
         if let Some(seen) = &mut self.seen {
             leave_out_duplicates(&mut outcome, seen)?;
         }
@@ -221,7 +229,13 @@ impl<'a> Sequencer<'a> {
     ///
     /// Returns an error if an input contains text, but no game that can be played.
     pub(super) fn finish(mut self) -> Result<OrderedResults> {
-        for (state, input) in self.inputs.iter().zip(&self.options.inputs) {
+        let is_satisfied = self.sinks.iter().all(|sink| sink.is_satisfied());
+        let read = if is_satisfied {
+            self.last_input + 1
+        } else {
+            self.inputs.len()
+        };
+        for (state, input) in self.inputs.iter().zip(&self.options.inputs).take(read) {
             if state.has_text && !state.recognised {
                 return Err(Error::file(input.path(), self.why_no_game(state, input)));
             }

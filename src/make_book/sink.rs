@@ -72,6 +72,12 @@ pub(super) trait Sink: Send + Sync {
         Ok(())
     }
 
+    /// Returns `true` if further games do not change the output, because it contains as many games as it may. If this is
+    /// true for all outputs of a run, the run reads no further games.
+    fn is_satisfied(&self) -> bool {
+        false
+    }
+
     /// Returns the number of bytes that the output has written to temporary files so far.
     fn spilled_bytes(&self) -> u64 {
         0

@@ -539,6 +539,9 @@ impl RunInput for GamesInput<'_> {
 
     fn read<'scope>(&'scope self, batches: &mut BatchDispatcher<'_, 'scope, '_>) -> Result<()> {
         let (input, run) = (self.0, batches.run);
+        if run.is_satisfied() {
+            return Ok(());
+        }
         let options = StreamOptions {
             stop: Arc::clone(&run.options.stop),
             memory: input.unpacking_memory(run.options.memory.bytes),
@@ -555,7 +558,7 @@ impl RunInput for GamesInput<'_> {
             run.options.progress.add_bytes(so_far - reported);
             reported = so_far;
             let id = batches.next_id();
-            if run.failure.is_set() {
+            if run.failure.is_set() || run.is_satisfied() {
                 return Ok(());
             }
             run.options.refuse_if_stopped()?;

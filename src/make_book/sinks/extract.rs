@@ -15,7 +15,7 @@ use crate::{
     error::{At, Result},
     games::{
         openings::OpeningNumber,
-        pgn::{ExportFacts, GameReader, GameResult, Input, play_from_start},
+        pgn::{ExportFacts, GameEnd, GameReader, GameResult, Input, play_from_start},
     },
     make_book::{
         data::CollectedData,
@@ -27,6 +27,7 @@ use crate::{
     },
     storage::output::{BufferedFile, Finished, begin_text},
     task,
+    text::escaped,
 };
 
 /// An open output of games.
@@ -46,7 +47,19 @@ struct WrittenGames {
     /// The number of games that were considered for the sample.
     offered: u64,
     /// The sample: the games with the smallest hashes, with their numbers. The game with the greatest hash is on top.
-    sample: BinaryHeap<(u64, u64, Vec<u8>)>,
+    sample: BinaryHeap<(u64, u64, GameText)>,
+    /// Whether control characters are escaped.
+    escapes: bool,
+    /// The result of the last game in PGN, if its text ends without a result.
+    open_result: Option<&'static str>,
+}
+
+/// What the output contains for a game.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
+struct GameText {
+    text: Vec<u8>,
+    /// The result of the game in PGN, if it is written as it stands in the input, and its text ends without a result.
+    open_result: Option<&'static str>,
 }
 
 /// A file that is compressed if its name says so.
@@ -121,6 +134,8 @@ pub(super) fn plan<'a>(
                 games: 0,
                 offered: 0,
                 sample: BinaryHeap::new(),
+                escapes: extract.escapes || extract.form == ExtractForm::Json,
+                open_result: None,
             };
             if extract.form == ExtractForm::Json {
                 state.put(b"{\"games\":[")?;
@@ -187,13 +202,30 @@ impl ExtractSink<'_> {
     }
 }
 
+/// Returns `true` if the text of a game ends with a result.
+fn has_result(text: &[u8]) -> bool {
+    let text = text.trim_ascii_end();
+    let is_usual = [&b" 1-0"[..], b" 0-1", b" 1/2-1/2", b" *"]
+        .iter()
+        .any(|end| text.ends_with(end));
+    is_usual || {
+        let mut game = GameReader::new(text);
+        game.next_game() && matches!(game.skip_moves(), GameEnd::Complete(Some(_)))
+    }
+}
+
 impl WrittenGames {
     fn put(&mut self, bytes: &[u8]) -> Result<()> {
-        self.out.write_all(bytes).at(&self.path, "write")
+        let bytes = if self.escapes {
+            escaped(bytes)
+        } else {
+            bytes.into()
+        };
+        self.out.write_all(&bytes).at(&self.path, "write")
     }
 
     /// Adds a game to the output or to the sample. `text` is empty if only the number of games is written.
-    fn add(&mut self, extract: &Extract, text: Vec<u8>) -> Result<()> {
+    fn add(&mut self, extract: &Extract, text: GameText) -> Result<()> {
         let Some((most, seed)) = extract.sample else {
             return self.write(extract, &text);
         };
@@ -210,10 +242,18 @@ impl WrittenGames {
         Ok(())
     }
 
-    fn write(&mut self, extract: &Extract, text: &[u8]) -> Result<()> {
+    fn write(&mut self, extract: &Extract, game: &GameText) -> Result<()> {
         if extract.limit.is_some_and(|limit| self.games >= limit) {
             return Ok(());
         }
+        let GameText { text, open_result } = game;
+        if let Some(result) = self.open_result.take()
+            && text.first() != Some(&b'[')
+        {
+            // Without tags between them, the moves of the two games would become one game.
+            self.put(format!("{result}\n\n").as_bytes())?;
+        }
+        self.open_result = *open_result;
         if extract.form == ExtractForm::Json && self.games > 0 {
             self.put(b",\n")?;
         }
@@ -237,6 +277,11 @@ impl WrittenGames {
 }
 
 impl Sink for ExtractSink<'_> {
+    fn is_satisfied(&self) -> bool {
+        let limit = self.extract.limit;
+        limit.is_some_and(|limit| task::lock(&self.state).games >= limit)
+    }
+
     fn batch(&self, _plies: usize) -> Option<Box<dyn BatchSink + '_>> {
         Some(Box::new(ExtractBatch {
             sink: self,
@@ -266,7 +311,7 @@ struct ChosenGame {
     opening: OpeningNumber,
     matches: Vec<u32>,
     /// What the output contains for the game. Empty until the end of the batch.
-    written: Vec<u8>,
+    written: GameText,
 }
 
 /// The games of a batch that meet the conditions, in their order.
@@ -292,7 +337,7 @@ impl BatchSink for ExtractBatch<'_> {
             plies: game.length,
             opening: game.opening,
             matches: game.matches.to_vec(),
-            written: Vec::new(),
+            written: GameText::default(),
         });
     }
 
@@ -307,14 +352,18 @@ impl BatchSink for ExtractBatch<'_> {
                 plies: 0,
                 opening: OpeningNumber::default(),
                 matches: Vec::new(),
-                written: Vec::new(),
+                written: GameText::default(),
             });
         }
     }
 
     fn end_batch(&mut self, text: &[u8], batch_offset: u64) {
         for game in &mut self.games {
-            game.written = self.sink.written(game, text, batch_offset);
+            game.written.text = self.sink.written(game, text, batch_offset);
+            let is_copy = matches!(self.sink.extract.form, ExtractForm::Text);
+            if is_copy && !game.is_broken && !has_result(&text[game.begin..game.end]) {
+                game.written.open_result = Some(game.result.token());
+            }
         }
     }
 
@@ -327,13 +376,13 @@ impl BatchSink for ExtractBatch<'_> {
         let extract = self.sink.extract;
         let mut state = task::lock(&self.sink.state);
         for game in std::mem::take(&mut self.games) {
-            let mut text = game.written;
+            let mut game = game.written;
             if extract.form == ExtractForm::Json {
                 let file = serde_json::Value::from(input.to_string_lossy());
-                let rest = &text[b"{\"file\":null".len()..];
-                text = [format!("{{\"file\":{file}").as_bytes(), rest].concat();
+                let rest = &game.text[b"{\"file\":null".len()..];
+                game.text = [format!("{{\"file\":{file}").as_bytes(), rest].concat();
             }
-            state.add(extract, text)?;
+            state.add(extract, game)?;
         }
         Ok(())
     }
