@@ -343,6 +343,7 @@ fn indexes_replay_games_as_they_were_indexed() {
     let dir = temp();
     let dir = dir.path();
     fs::copy(sample("variants.pgn"), dir.join("variants.pgn")).unwrap();
+    fs::copy(sample("famous.pgn"), dir.join("standard.pgn")).unwrap();
     ok(
         dir,
         "make-book -q variants.pgn --variant auto --explorer variants.idx",
@@ -393,7 +394,7 @@ fn indexes_replay_games_as_they_were_indexed() {
     assert!(error.contains("make the index from a file"), "{error}");
     ok(
         dir,
-        "make-book -q variants.pgn --variant fischerandom --counts counts",
+        "make-book -q standard.pgn --counts counts --by speed,rating,month",
     );
     ok(dir, "make-book -q counts --explorer counts.idx");
     let error = fails(dir, &["show", "counts.idx", "--position", "check"], 1);
