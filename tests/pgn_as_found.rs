@@ -630,6 +630,12 @@ fn a_game_that_begins_later_without_a_fen_is_rejected() {
         ("[White \"A\"]\n\n5) e4 e5 1-0", "5"),
         ("[White \"A\"]\n\n5\\. e4 e5 1-0", "5"),
         ("[White \"A\"]\n\n5.- e4 1-0", "5"),
+        ("[White \"A\"]\n\n(5) e4 e5 1-0", "5"),
+        ("[White \"A\"]\n\n{c} (12.) Nf3 1-0", "12"),
+        ("[White \"A\"]\n\n[1] 5. e4 e5 1-0", "5"),
+        ("[White \"A\"]\n[1] 5. e4 e5 1-0", "5"),
+        ("(3) 5. e4 e5 1-0", "5"),
+        ("(5) e4 e5 1-0", "5"),
     ] {
         let text = format!("{game}\n\n[White \"B\"]\n\n1. d4 d5 1-0\n");
         let made = make_with(text.as_bytes(), |run| {
@@ -660,6 +666,13 @@ fn a_game_that_begins_later_without_a_fen_is_rejected() {
         &format!("[FEN \"{start}\"]\n\n12. e4 e5 13. Nf3 1-0"),
         &format!("[FEN \"{start}\"]\n\n3. e4 e5 Nf3 1-0"),
         "[FEN \"startpos\"]\n\n5. e4 e5 Nf3 1-0",
+        // The numbers of games.
+        "[White \"A\"]\n\n[7] 1. e4 e5 2. Nf3 1-0",
+        "[White \"A\"]\n[1] 1. e4 e5 [2] Nf3 1-0",
+        "[White \"A\"]\n\n(7) 1. e4 e5 (2) Nf3 1-0",
+        "[White \"A\"]\n\n(1) e4 e5 Nf3 1-0",
+        "(1) e4 e5 Nf3 1-0",
+        "(7.) 1. e4 e5 Nf3 1-0",
     ] {
         make(game).games(1, 0).line("e4 e5 Nf3", 2);
     }
@@ -670,7 +683,6 @@ fn a_game_that_begins_later_without_a_fen_is_rejected() {
         .games(1, 1);
     // Two games on one line, and a line that is skipped.
     make("1. e4 e5 1-0 2. Nf3 Nc6 0-1\n").games(1, 1);
-    make("1. e4 e5 2. Nf3 **Nc6** 3. Bb5 a6 4. O-O Nf6 1-0\n").line("e4 e5 Nf3", 1);
 }
 
 #[test]
@@ -1147,7 +1159,7 @@ fn unreadable_results_after_the_moves_are_reported() {
 fn markers_with_blanks_are_whole_markers() {
     for (text, games) in [
         ("1. e4 e5 0 - 1 1. d4 d5 1 - 0", 2),
-        ("1. e4 e5 1 - 0\n\n1 : 0\n\n1. d4 1/2 - 1/2", 3),
+        ("1. e4 e5 1 - 0\n\n1. c4 1 : 0\n\n1. d4 1/2 - 1/2", 3),
         ("1. e4 e5 0 - 0\n\n1. d4 d5 *", 2),
         ("1. e4 e5 (2. d4 1 - 0) 2. Nf3 {0 - 1} ; 1 - 0\n 1-0", 1),
         ("1. e4 e5 2 Nf3 Nc6 3 Bc4 - 3... Bc5 1-0", 1),
@@ -1231,6 +1243,78 @@ fn an_asterisk_ends_a_game_whatever_it_is_glued_to() {
         let skipped = make_with(text.as_bytes(), |run| run.max_ply(1)).unwrap();
         assert_eq!(skipped.report.totals.games.read, 2, "{sign}");
     }
+}
+
+/// Text after the result of a game begins a game only with tags or a move number.
+#[test]
+fn moves_and_results_after_a_result_are_no_game() {
+    for rest in [
+        " Nf3 Nc6",
+        "\nNf3 would win faster",
+        " Qh5 {c} 1-0 Qh4 0-1",
+        "\n\nd4 d5",
+        " 1-0 1-0",
+        "\n\n*\n*",
+        " * * *",
+        "\n1/2 1/2",
+        "\n---\n--- \n",
+        "\n--\n-- Nf3",
+        " 1 - 0",
+        "\n0.5 - 0.5 1.0-0.0",
+        " \u{bd}-\u{bd} \u{2018}1-0\u{2019}",
+        "\n[1-0]",
+        " 1-0# Nf3",
+    ] {
+        for next in ["\n\n[White \"B\"]\n\n1. d4 d5 1-0\n", "\n1. d4 d5 1-0\n"] {
+            let text = format!("[White \"A\"]\n\n1. e4 e5 1-0{rest}{next}");
+            let made = make(&text);
+            made.games(2, 0).line("e4", 2).line("d4", 2);
+            let start = from_text(None, None).unwrap();
+            assert_eq!(made.book.moves_of(&start).unwrap().len(), 2, "{text}");
+            assert_eq!(
+                made.report.warnings.len(),
+                1,
+                "{text}: {:?}",
+                made.report.warnings
+            );
+            // The result, not the first of its repetitions, ends the game.
+            let untagged = make(text.replace("[White \"A\"]", ""));
+            untagged.games(2, 0).line("e4", 2);
+        }
+    }
+    make("1. e4 e5 1-0 * 1. d4 d5 1-0\n")
+        .games(2, 0)
+        .line("d4", 2);
+    make("*\n1-0 1-0\n1. e4 e5 1-0").games(1, 0);
+    // Games without numbers are on lines of their own.
+    make("e4 e5 1-0\nd4 d5 0-1\n\nc4 *")
+        .games(3, 0)
+        .line("c4", 1);
+    make("e4 e5 1-0 d4 d5 0-1\nc4 *").games(2, 0).line("c4", 1);
+    let many = "e4 e5 1-0\n".repeat(300_000) + "{" + &"x".repeat(1 << 20) + "}\nd4 1-0 d4\n";
+    make(many).games(300_001, 0);
+}
+
+#[test]
+fn asterisks_of_markdown_are_no_results() {
+    for text in [
+        "1. e4 e5 2. *Nf3* Nc6 1-0",
+        "1. *e4* e5 2. **Nf3** ***Nc6*** 1-0",
+        "*1. e4* e5 *2. Nf3 Nc6* 1-0",
+        "**1. e4 e5 2. Nf3 Nc6** 1-0",
+        "**1.** e4 e5 **2.** Nf3 (2. *f4* exf4) Nc6 1-0",
+        "1. e4! *e5?* {*} 2. Nf3 *Nc6* 1-0",
+    ] {
+        for tags in ["", "[White \"A\"]\n\n"] {
+            make(tags.to_owned() + text)
+                .games(1, 0)
+                .line("e4 e5 Nf3", 2);
+            let variations = make_with(text.as_bytes(), |run| run.variations(true)).unwrap();
+            variations.games(1, 0).line("e4 e5 Nf3", 2);
+        }
+    }
+    make("1. e4 *1. d4 d5* 1. c4 *").games(3, 0).line("c4", 1);
+    make("1. e4 e5 *\n1. d4* 1. c4 *").games(3, 0);
 }
 
 #[test]

@@ -5,7 +5,7 @@
 //! closing brace. The text before the line becomes a batch.
 //!
 //! If there is no such line, because the games have no tags or a comment is not closed, the cutter reads the games
-//! to find where they end. Batches therefore always end at game boundaries, no matter in which portions the bytes
+//! to find where they begin. Batches therefore always end at game boundaries, no matter in which portions the bytes
 //! arrive.
 
 use std::io::{self, BufRead};
@@ -14,9 +14,10 @@ use memchr::{memchr_iter, memchr2, memrchr, memrchr2};
 
 use super::{
     game::{GameReader, MAX_COMMENT_DISTANCE},
+    movetext::{Flaw, GameEnd},
     tags::{
-        MAX_CONTINUATION_LENGTH, closing_quote, has_tag, is_tag_start, moves_begin,
-        number_after_tags,
+        MAX_CONTINUATION_LENGTH, closing_quote, damaged_start_tag, has_tag, is_tag_start,
+        moves_begin, number_after_tags,
     },
     text::{Text, WINDOW},
 };
@@ -25,9 +26,9 @@ use super::{
 /// holds a whole game in memory. To limit the memory, it returns an error if no game begins within this distance.
 pub const MAX_GAME_LENGTH: usize = 16 << 20;
 
-/// The number of bytes that must follow the end of a game in the buffer before a [`Cutter`] treats this end as certain.
+/// The number of bytes that must follow the beginning of a game in the buffer before a [`Cutter`] treats it as certain.
 /// The [`Cutter`] needs these bytes to know whether the rest of the stream closes an open comment or tag value. If it
-/// does not, the game ends elsewhere. The number is the greater of [`MAX_COMMENT_DISTANCE`] and
+/// does not, the game begins elsewhere. The number is the greater of [`MAX_COMMENT_DISTANCE`] and
 /// [`MAX_CONTINUATION_LENGTH`].
 const LOOKAHEAD: usize = if MAX_COMMENT_DISTANCE > MAX_CONTINUATION_LENGTH {
     MAX_COMMENT_DISTANCE
@@ -234,8 +235,12 @@ fn line_before_is_tag(text: &[u8], at: usize) -> bool {
             let number = digits_end - digits.count();
             let numbers_tags =
                 moves_begin(&line[number..]) && !moves_begin(&text[start + number..]);
+            let has_start_tag = || {
+                memchr_iter(b'[', line).any(|bracket| damaged_start_tag(&line[bracket..]).is_some())
+            };
             return may_be_text
                 || numbers_tags
+                || has_start_tag()
                 || line.trim_ascii_start().starts_with(b"[")
                 || has_tag(Text::new(line))
                 || closing_quote(Text::new(line)).is_some()
@@ -249,21 +254,48 @@ fn line_before_is_tag(text: &[u8], at: usize) -> bool {
     }
 }
 
-/// Parses the games in `text`, and returns the offset at which the last complete game ends. Returns `None` if no game
-/// is complete. A game counts as complete if at least [`LOOKAHEAD`] bytes of `text` follow it, because bytes at a
-/// greater distance cannot change where the game ends.
+/// Parses the games in `text`, and returns the offset of the last game that certainly begins there, and whose text does not
+/// change how the game before it is read. Returns `None` if there is no such game after the start of the text. At least [`LOOKAHEAD`] bytes of `text` follow this game's
+/// beginning, because bytes at a greater distance cannot change where the games before it end.
 fn read_boundary(text: &[u8]) -> Option<usize> {
     let certain = text.len().checked_sub(LOOKAHEAD)?;
     let mut games = GameReader::new(text);
-    let mut boundary = None;
-    while games.next_game() {
-        games.skip_moves();
-        if games.offset() > certain {
-            break;
+    let (mut last, mut boundary) = (None, None);
+    while games.next_game() && games.game_offset() <= certain {
+        let start = games.game_offset();
+        if let Some((before, read)) = last
+            && read_alone(&text[before..start]) == Some(read)
+        {
+            boundary = Some(start);
         }
-        boundary = Some(games.offset());
+        last = Some((start, read_moves(&mut games, start)));
     }
-    boundary.filter(|at| *at > 0)
+    boundary
+}
+
+/// The numbers of tags and moves of a game, and how it ends. Offsets are relative to the beginning of the game.
+type ReadGame = (usize, usize, GameEnd);
+
+/// Reads the moves of the current game of `games`, which begins at the offset `start`.
+fn read_moves(games: &mut GameReader<'_>, start: usize) -> ReadGame {
+    let (tags, mut moves) = (games.tags().iter().len(), 0);
+    let end = match games.rest_of_moves(|_| moves += 1) {
+        GameEnd::Broken(flaw) => GameEnd::Broken(Flaw {
+            offset: flaw.offset - start,
+            ..flaw
+        }),
+        end => end,
+    };
+    (tags, moves, end)
+}
+
+/// Reads the text of a game without the text after it, which may decide what the last words of the game mean. Returns
+/// `None` if the text is not a single game.
+fn read_alone(text: &[u8]) -> Option<ReadGame> {
+    let mut games = GameReader::new(text);
+    let has_game = games.next_game();
+    let game = read_moves(&mut games, 0);
+    (has_game && !games.next_game()).then_some(game)
 }
 
 #[cfg(test)]
@@ -273,7 +305,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::games::pgn::{GameEnd, Token};
+    use crate::games::pgn::Token;
 
     /// Returns the offset and the end of each game, read from batches of `batch_size` bytes.
     fn games(text: &[u8], batch_size: usize) -> Vec<(u64, String)> {
@@ -442,5 +474,31 @@ mod tests {
         fn any_bytes_never_panic(text in proptest::collection::vec(any::<u8>(), 0..400)) {
             let _ = games(&text, 32);
         }
+    }
+
+    #[test]
+    fn games_on_lines_of_other_games_do_not_depend_on_the_batch_size() {
+        for part in [
+            "\n \"]e4 [Event \"x\"]",
+            "e4 \\[Event \"x\"]\n! ",
+            "remis 1-0 1. d4 ",
+            "1. e4 1-0 1. d4 * ",
+            "e4 1-0\n",
+            "1. e4 {x} e5 (1... c5) 1-0\tNf3 (1) e4 ",
+        ] {
+            let text = part.repeat(LOOKAHEAD * 3 / 2 / part.len());
+            assert_eq!(
+                games(text.as_bytes(), 1 << 18),
+                games(text.as_bytes(), text.len() + 1),
+                "{part}"
+            );
+        }
+        let long = "\\$14 Nf3} **[FEN ".repeat(1000);
+        let text = format!("1. e4 {{x{long}\n[Event \"q\"]\n\n1. d4 d5 *\n");
+        let text = text.repeat(20);
+        assert_eq!(
+            games(text.as_bytes(), 1 << 14),
+            games(text.as_bytes(), text.len() + 1)
+        );
     }
 }

@@ -7,19 +7,27 @@
 //! line and the next closing brace, or if there is no closing brace within [`MAX_COMMENT_DISTANCE`], the comment counts
 //! as unclosed, and the next game begins at this line.
 
-use memchr::memchr;
+use memchr::{memchr, memchr2};
 
 use super::{
     result::GameResult,
     tags::{
-        MoveNumber, NextLines, Tag, Tags, damaged_start_tag, end_of_bad_tag, ends_game, first_tag,
-        is_bad_tag_line, is_tag_start, moves_begin, number_after_tags, read_tag, tag_on_next_lines,
-        tag_text,
+        BadTagLines, MoveNumber, Movetext, NextLines, Tag, Tags, beginning_of_moves,
+        damaged_start_tag, end_of_bad_tag, ends_game, first_tag, is_tag_start, moves_begin,
+        number_after_tags, read_tag, tag_on_next_lines, tag_text,
     },
     text::Text,
-    word::{blank, is_control, markup},
+    word::{blank, first_word, is_control, markup},
 };
 use crate::chess::position::Variant;
+
+/// What is at the beginning of a game.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+enum Beginning {
+    Tag,
+    Number,
+    Move,
+}
 
 /// A reader of the games in a PGN text. The text must begin and end at game boundaries.
 ///
@@ -49,6 +57,7 @@ pub struct GameReader<'a> {
     /// Whether the moves of the current game end with a result that cannot be read.
     pub(super) has_unreadable_marker: bool,
     pub(super) comments: Comments,
+    bad_tag_lines: BadTagLines,
     /// Whether the caller wants the moves of variations.
     pub(super) with_variations: bool,
     /// The number of variations that contain the current offset. Always 0 if the caller does not want variations.
@@ -57,8 +66,10 @@ pub struct GameReader<'a> {
     pub(super) variation_end: usize,
     /// The number of moves in the main line of the current game that the caller has read, including null moves.
     pub(super) moves: usize,
-    /// While the moves of a game are skipped: the offset at which this began, and the value of `moves` there.
-    pub(super) skipped_from: Option<(usize, usize)>,
+    /// How the last game began, or `None` before the first game.
+    beginning: Option<Beginning>,
+    /// The offset of the asterisks that end the emphasis of Markdown in which the reader is.
+    pub(super) emphasis_end: Option<usize>,
     /// Whether a blank has separated the letter of a piece from the rest of a move in the current game.
     pub(super) has_lone_pieces: bool,
 }
@@ -79,11 +90,13 @@ impl<'a> GameReader<'a> {
             line_end: 0,
             has_unreadable_marker: false,
             comments: Comments::default(),
+            bad_tag_lines: BadTagLines::default(),
             with_variations: false,
             depth: 0,
             variation_end: 0,
             moves: 0,
-            skipped_from: None,
+            beginning: None,
+            emphasis_end: None,
             has_lone_pieces: false,
         }
     }
@@ -158,6 +171,8 @@ impl<'a> GameReader<'a> {
         self.first_tag = None;
         self.first_comment = None;
         self.depth = 0;
+        self.emphasis_end = None;
+        let end_of_last = self.at;
         loop {
             self.skip_between_games();
             let Some(&byte) = self.text.get(self.at) else {
@@ -167,19 +182,34 @@ impl<'a> GameReader<'a> {
             self.moves = 0;
             self.tags_end = self.at;
             if byte == b'[' && is_tag_start(self.text, self.at) {
-                self.first_tag = Some(self.at);
-                self.read_tags();
+                self.begin_with_tags();
                 return true;
             }
-            if moves_begin(self.text.ahead(self.at)) {
-                return true;
+            let ahead = self.text.ahead(self.at);
+            let skipped = match beginning_of_moves(ahead) {
+                Some(Movetext::Number) => {
+                    self.beginning = Some(Beginning::Number);
+                    return true;
+                }
+                Some(Movetext::Move) if self.moves_may_begin(end_of_last) => {
+                    self.beginning = Some(Beginning::Move);
+                    return true;
+                }
+                Some(Movetext::Move) => first_word(ahead).len().max(1),
+                // A marker without tags or moves is not a game.
+                Some(Movetext::Marker(length)) => length,
+                None => 0,
+            };
+            if skipped > 0 {
+                self.stray_text.get_or_insert(self.at);
+                self.at += skipped;
+                continue;
             }
             if byte == b'[' {
                 // A damaged `FEN` or `Variant` tag also begins a game, because the text of the game must include this
                 // tag.
                 if self.damaged_start_tag().1.is_some() {
-                    self.first_tag = Some(self.at);
-                    self.read_tags();
+                    self.begin_with_tags();
                     return true;
                 }
                 self.pass_bad_tag();
@@ -189,6 +219,26 @@ impl<'a> GameReader<'a> {
             self.stray_text.get_or_insert(self.at);
             let line = self.line_between_tags();
             self.at += first_tag(line).unwrap_or(line.len());
+        }
+    }
+
+    fn begin_with_tags(&mut self) {
+        self.beginning = Some(Beginning::Tag);
+        self.first_tag = Some(self.at);
+        self.read_tags();
+    }
+
+    /// Returns `true` if a move without a number or tags at the current offset begins a game. The move must be the first
+    /// one of the text, or on another line than the end of a game that began in the same way. Other moves after a game
+    /// are notes, as in `1-0 Nf3 wins faster`. `end_of_last` is the offset at which the last game ended.
+    fn moves_may_begin(&self, end_of_last: usize) -> bool {
+        match self.beginning {
+            None => true,
+            Some(Beginning::Move) => {
+                let between = self.text.behind(end_of_last, self.at);
+                memchr2(b'\n', b'\r', between).is_some()
+            }
+            Some(Beginning::Tag | Beginning::Number) => false,
         }
     }
 
@@ -267,18 +317,17 @@ impl<'a> GameReader<'a> {
     }
 
     /// Returns `true` if the bracket at the current offset begins a tag pair, or a damaged line before tag pairs.
-    pub(super) fn is_tag_or_bad_line(&self) -> bool {
+    pub(super) fn is_tag_or_bad_line(&mut self) -> bool {
         is_tag_start(self.text, self.at)
-            || self.is_line_start() && is_bad_tag_line(self.text, self.at)
+            || self.is_line_start() && self.bad_tag_lines.contain(self.text, self.at)
     }
 
     /// Returns `true` if the number after the tags at the current offset is the number of the next move of the current
     /// game. The tags then do not begin a game.
-    fn moves_go_on(&mut self) -> bool {
-        let Some(number) = number_after_tags(self.text, self.at) else {
-            return false;
-        };
-        self.depth == 0 && self.count_skipped_moves() && Some(number) == self.next_number()
+    fn moves_go_on(&self) -> bool {
+        self.depth == 0
+            && number_after_tags(self.text, self.at)
+                .is_some_and(|number| Some(number) == self.next_number())
     }
 
     /// Returns the number of the next move of the main line. Returns `None` if the `FEN` tag of the game is malformed.
@@ -394,7 +443,7 @@ impl<'a> GameReader<'a> {
                     self.at = end;
                 }
                 // `[1] e4 e5 [2] Nf3`
-                None if blank_line && moves_begin(self.text.ahead(self.at)) => return,
+                None if moves_begin(self.text.ahead(self.at)) => return,
                 None if self.text.get(self.at) == Some(&b'[') => self.pass_bad_tag(),
                 None => return,
             }
@@ -460,7 +509,8 @@ impl<'a> GameReader<'a> {
     fn end_of_text_between_tags(&mut self, is_line: bool) -> Option<usize> {
         let line = self.line_between_tags();
         let may_end_tags = match line.get(0) {
-            None | Some(b'[' | b';') => return None,
+            None | Some(b';') => return None,
+            Some(b'[') if !moves_begin(line.ahead(0)) => return None,
             Some(b'%') if self.is_line_start() => return None,
             Some(b'{') if line.find(b'}', 0).is_some() => return None,
             Some(b'{') => true,

@@ -6,8 +6,8 @@ use thiserror::Error;
 
 use super::{
     game::{CommentEnd, GameReader},
-    result::GameResult,
-    tags::{MoveNumber, Tags, bracketed_number, ends_game, number_of_late_move},
+    result::{GameResult, MAX_MARKER_LENGTH},
+    tags::{MoveNumber, Tags, bracketed_number, emphasized, ends_game, number_of_late_move},
     text::WINDOW,
     word::{
         blank, cross, dash, figurine, first_word, is_move_byte, is_null_move, is_part_of_words,
@@ -67,9 +67,8 @@ pub enum GameEnd {
     Broken(Flaw),
 }
 
-/// The maximum length in bytes of a termination marker, such as `1-0`. The reader examines at most this many bytes to
-/// find one.
-const MAX_MARKER_LENGTH: usize = 64;
+/// The maximum length in bytes of the words at the end of a game that may state its result, such as `White wins`.
+const MAX_WORDS_LENGTH: usize = 64;
 
 /// Damage in the text of a game, such as an unclosed comment, after which the moves cannot be read.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -216,7 +215,16 @@ impl<'a> GameReader<'a> {
                     return Some(Token::End(self.comment_not_closed(next)));
                 }
             },
-            b'(' => return self.enter_variation(),
+            b'(' => {
+                // `(12) Nf3`
+                if self.moves == 0
+                    && bracketed_number(self.text.ahead(self.at)) > 0
+                    && let Some(end) = self.end_before_late_move(self.at + 1)
+                {
+                    return Some(end);
+                }
+                return self.enter_variation();
+            }
             b')' if self.depth > 0 => {
                 self.at += 1;
                 self.depth -= 1;
@@ -230,15 +238,33 @@ impl<'a> GameReader<'a> {
                 }
             }
             b';' => self.at = self.text.line_end(self.at),
-            b'*' => {
-                self.at += 1;
-                return self.end_of_game(GameResult::Unknown);
-            }
+            b'*' => return self.read_asterisk(),
             b'[' => return self.read_bracket(),
             b'%' if self.is_line_start() => self.at = self.text.line_end(self.at),
             _ => return self.read_sign(),
         }
         None
+    }
+
+    /// Reads an asterisk: the termination marker, or the emphasis of Markdown, as in `*Nf3*`.
+    #[cold]
+    fn read_asterisk(&mut self) -> Option<Token<'a>> {
+        let ahead = self.text.ahead(self.at);
+        if self.emphasis_end == Some(self.at) {
+            self.at += ahead.iter().take_while(|byte| **byte == b'*').count();
+            return None;
+        }
+        if self.depth == 0
+            && let Some((length, end)) = emphasized(ahead)
+            // The next game may be glued to the marker.
+            && (self.moves == 0 || leading_number(&ahead[length..]).is_none_or(|(number, _)| number > 1))
+        {
+            self.emphasis_end = Some(self.at + end);
+            self.at += length;
+            return None;
+        }
+        self.at += 1;
+        self.end_of_game(GameResult::Unknown)
     }
 
     /// Reads an opening bracket. It may begin the tags of the next game, a tag between moves, markup such as `[/pgn]`, or
@@ -426,7 +452,7 @@ impl<'a> GameReader<'a> {
     /// ends only with the marker.
     fn read_last_words(&mut self, offset: usize) -> Option<Option<Token<'a>>> {
         let rest = self.text.ahead(offset);
-        let rest = &rest[..rest.len().min(MAX_MARKER_LENGTH)];
+        let rest = &rest[..rest.len().min(MAX_WORDS_LENGTH)];
         let words = rest.iter().take_while(|byte| is_part_of_words(**byte));
         let length = words.count();
         let words = rest[..length].trim_ascii_end();
@@ -637,7 +663,6 @@ impl<'a> GameReader<'a> {
     fn read_marker(&mut self, end: usize) -> Option<Token<'a>> {
         let offset = self.at;
         let rest = self.text.ahead(offset);
-        // All spellings of a result are shorter.
         let word = first_word(&rest[..rest.len().min(MAX_MARKER_LENGTH)]);
         // Most games end with a marker of the PGN standard.
         if let Some(result) = GameResult::from_token(word) {
@@ -777,7 +802,12 @@ impl<'a> GameReader<'a> {
             return None;
         }
         let text = first_word(rest);
-        let text = &rest[..text.len().max(1)];
+        if text.is_empty() {
+            // A bracket is neither a mark nor part of a result.
+            self.at = offset + 1;
+            let text = &rest[..1];
+            return Some(Token::Unreadable { text, offset });
+        }
         self.at = offset + text.len();
         if text.len() == WINDOW {
             // A longer word is neither a move nor a mark.
@@ -953,55 +983,6 @@ fn is_chess_piece(sign: char) -> bool {
 }
 
 impl<'a> GameReader<'a> {
-    /// Skips the rest of the current game without reading its moves. Returns how the game ended, like
-    /// [`next_token`](GameReader::next_token) at the end of a game.
-    pub fn skip_moves(&mut self) -> GameEnd {
-        self.without_variations(|reader| {
-            // A game whose first move has a wrong number is damaged.
-            while reader.moves == 0 {
-                if let Token::End(end) = reader.next_token() {
-                    return end;
-                }
-            }
-            reader.skipped_from = Some((reader.at, reader.moves));
-            let end = reader.skip_main_line();
-            reader.skipped_from = None;
-            end
-        })
-    }
-
-    /// Counts the moves that were skipped since [`skipped_from`](GameReader::skipped_from), up to the current offset.
-    /// Returns `false` if the game ends before this offset, with words in place of its result.
-    pub(super) fn count_skipped_moves(&mut self) -> bool {
-        let Some((from, moves)) = self.skipped_from.take() else {
-            return true;
-        };
-        let end = std::mem::replace(&mut self.at, from);
-        self.moves = moves;
-        let mut goes_on = true;
-        while goes_on && self.at < end {
-            goes_on = !matches!(self.read_element(), Some(Token::End(_)));
-        }
-        self.at = end;
-        self.skipped_from = Some((end, self.moves));
-        goes_on
-    }
-
-    /// Counts the half-moves of the main line from the current offset to the end of the game or to the first null move.
-    /// Then skips the rest of the game. Returns the number of half-moves and how the game ended.
-    pub fn count_moves(&mut self) -> (usize, GameEnd) {
-        self.without_variations(|reader| {
-            let mut plies = 0;
-            loop {
-                match reader.next_token() {
-                    Token::End(end) => return (plies, end),
-                    Token::NullMove { .. } => return (plies, reader.skip_moves()),
-                    _ => plies += 1,
-                }
-            }
-        })
-    }
-
     /// Reads the rest of the main line of the current game. Calls `f` with the text of each move, or with an empty
     /// slice for a null move. Returns how the game ended.
     pub fn rest_of_moves(&mut self, mut f: impl FnMut(&[u8])) -> GameEnd {
@@ -1009,11 +990,27 @@ impl<'a> GameReader<'a> {
             loop {
                 match reader.next_token() {
                     Token::End(end) => return end,
-                    Token::Move { text, .. } | Token::Unreadable { text, .. } => f(text),
-                    _ => f(b""),
+                    token => f(token.text()),
                 }
             }
         })
+    }
+
+    /// Skips the rest of the current game, and returns how the game ended, like
+    /// [`next_token`](GameReader::next_token) at the end of a game.
+    pub fn skip_moves(&mut self) -> GameEnd {
+        self.rest_of_moves(|_| {})
+    }
+
+    /// Counts the half-moves of the main line from the current offset to the end of the game or to the first null move.
+    /// Returns their number and how the game ended.
+    pub fn count_moves(&mut self) -> (usize, GameEnd) {
+        let (mut plies, mut is_legal) = (0, true);
+        let end = self.rest_of_moves(|text| {
+            is_legal &= !text.is_empty();
+            plies += usize::from(is_legal);
+        });
+        (plies, end)
     }
 
     /// Calls `read` with this reader, and returns the result of `read`. During the call, the reader skips variations.
@@ -1027,140 +1024,6 @@ impl<'a> GameReader<'a> {
         let read = read(self);
         self.with_variations = wanted;
         read
-    }
-
-    /// Skips the rest of the main line, and returns how the game ended. The reader must not be inside a variation.
-    fn skip_main_line(&mut self) -> GameEnd {
-        // The last offset at which a token certainly begins.
-        let mut token = self.at;
-        loop {
-            // Only these bytes can end a game, or begin a text that only looks like the end of a game.
-            while let Some(&byte) = self.text.get(self.at) {
-                if ENDS_OR_HIDES[usize::from(byte)] {
-                    break;
-                }
-                self.at += 1;
-            }
-            match self.text.get(self.at) {
-                None => return self.end_after_words(token),
-                Some(&byte) if !b"{(;%*[<&".contains(&byte) || self.may_belong_to_move() => {
-                    let stop = self.at;
-                    self.at = self.word_start(token);
-                    if self
-                        .text
-                        .get(self.at)
-                        .copied()
-                        .is_some_and(is_part_of_words)
-                    {
-                        self.at = self.start_of_words(token, self.at);
-                    }
-                    while self.at <= stop {
-                        if let Token::End(end) = self.next_token() {
-                            return end;
-                        }
-                    }
-                    token = self.at;
-                }
-                Some(_) => {
-                    let before = self.at;
-                    match self.skip_one() {
-                        Some(GameEnd::Complete(None)) => return self.end_after_words(token),
-                        Some(end) => return end,
-                        None => {}
-                    }
-                    if self.at > before {
-                        // The comment or variation before this offset may contain anything.
-                        token = self.at;
-                    } else {
-                        self.at += 1;
-                    }
-                }
-            }
-        }
-    }
-
-    /// Returns `true` if the parenthesis at the current offset may belong to a move, as in `e8(Q)` and `N(b)d2`. Such
-    /// a parenthesis contains a single letter or digit.
-    fn may_belong_to_move(&self) -> bool {
-        match self.text.ahead(self.at) {
-            [b'(', letter, b')', ..] => letter.is_ascii_alphanumeric(),
-            [b'(', piece @ ..] => figurine(piece) > 0 && piece.get(figurine(piece)) == Some(&b')'),
-            _ => false,
-        }
-    }
-
-    /// Ends a game that has no termination marker and whose text ends at the current offset. Returns how the game
-    /// ended. The last words of the game may state its result, as in `White wins`, so the function goes back and reads
-    /// them again. `token` is the offset of an earlier token, and the smallest offset to which the function goes back.
-    #[cold]
-    fn end_after_words(&mut self, token: usize) -> GameEnd {
-        let token = token.min(self.at);
-        let text = self.text.passed(token, self.at).trim_ascii_end();
-        if !text.last().copied().is_some_and(is_part_of_words) {
-            return GameEnd::Complete(None);
-        }
-        self.at = self.start_of_words(token, token + text.len());
-        loop {
-            if let Token::End(end) = self.next_token() {
-                return end;
-            }
-        }
-    }
-
-    /// Returns the offset at which the last words before `end` begin, for
-    /// [`end_after_words`](GameReader::end_after_words). These words may state a result together, as in `White wins`. A
-    /// token begins at the returned offset. `token` is the offset of an earlier token, and the smallest offset that can
-    /// be returned.
-    fn start_of_words(&self, token: usize, end: usize) -> usize {
-        let text = self.text.passed(token, end);
-        let last = text.iter().rev().take(MAX_MARKER_LENGTH);
-        let words = last.take_while(|byte| is_part_of_words(**byte));
-        let start = text.len() - words.count();
-        // A token certainly begins after a blank.
-        let blank = text[..start].iter().rposition(u8::is_ascii_whitespace);
-        token + blank.map_or(0, |blank| blank + 1)
-    }
-
-    /// Skips a comment, a variation or the termination marker `*` at the current offset. Does nothing if anything else
-    /// is there. Returns how the game ended if it ends at this offset, otherwise `None`.
-    fn skip_one(&mut self) -> Option<GameEnd> {
-        match self.pass_comment() {
-            Ok(true) => return None,
-            Ok(false) => {}
-            Err(next) => return Some(self.comment_not_closed(next)),
-        }
-        match self.text.get(self.at) {
-            Some(b'(') => return self.skip_variation().err(),
-            Some(b'*') => {
-                self.at += 1;
-                return Some(GameEnd::Complete(Some(GameResult::Unknown)));
-            }
-            Some(b'[') if self.tags_begin_here() => return Some(GameEnd::Complete(None)),
-            Some(b'[' | b'<' | b'&') => {
-                self.pass_markup();
-            }
-            _ => {}
-        }
-        None
-    }
-
-    /// Returns the offset at which the word around the current offset begins. If the part of the word before the
-    /// current offset contains no letter or digit, returns the start of an earlier word instead. The reason is that
-    /// several words may form one termination marker, such as `1 - 0`. `first` is the smallest offset that can be
-    /// returned.
-    fn word_start(&self, first: usize) -> usize {
-        let is_end = |byte: &u8| byte.is_ascii_whitespace() || b"{}()[];*".contains(byte);
-        let mut start = self.at;
-        loop {
-            let before = self.text.passed(first.min(start), start);
-            let word = before.iter().rev().take_while(|byte| !is_end(byte)).count();
-            let blanks = &before[..before.len() - word];
-            if blanks.is_empty() || before[blanks.len()..].iter().any(u8::is_ascii_alphanumeric) {
-                return start - word;
-            }
-            let blanks = blanks.iter().rev().take_while(|byte| is_end(byte));
-            start -= word + blanks.count();
-        }
     }
 
     /// Reads the parenthesis at the current offset, which opens a variation. If variations are wanted, enters the
@@ -1256,20 +1119,6 @@ impl<'a> GameReader<'a> {
     }
 }
 
-/// A table that is indexed by a byte. It contains `true` for each byte at which the reader must stop when it skips
-/// moves, because the byte may end a game, or begin a comment or variation. Comments and variations must be skipped as
-/// a whole, because their text may look like the end of a game.
-const ENDS_OR_HIDES: [bool; 256] = {
-    let mut table = [false; 256];
-    let bytes = b"{(;%*[<&-/:\xef\xe2\xc2\xbd\x96\x97";
-    let mut i = 0;
-    while i < bytes.len() {
-        table[bytes[i] as usize] = true;
-        i += 1;
-    }
-    table
-};
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -1349,30 +1198,14 @@ mod tests {
         }
     }
 
-    /// Returns the end of each game in a text, and the offset after the game.
-    fn ends(
-        text: &[u8],
-        read: impl Fn(&mut GameReader<'_>) -> GameEnd,
-    ) -> Vec<(usize, GameEnd, usize)> {
-        let mut reader = GameReader::new(text);
-        let mut ends = Vec::new();
-        while reader.next_game() {
-            let game = reader.game_offset();
-            let end = read(&mut reader);
-            ends.push((game, end, reader.offset()));
-        }
-        ends
-    }
-
     #[track_caller]
-    fn check(text: &[u8]) {
-        let read = ends(text, |reader| reader.rest_of_moves(|_| {}));
-        let skipped = ends(text, |reader| reader.skip_moves());
-        assert_eq!(skipped, read, "{}", String::from_utf8_lossy(text));
+    fn check(text: &str) {
+        let [peeked, read] = [true, false].map(|peeks| words(text.as_bytes(), peeks));
+        assert_eq!(peeked, read, "{text}");
     }
 
     #[test]
-    fn skipped_games_end_where_read_games_end() {
+    fn peeking_finds_the_ends_that_reading_finds() {
         for text in [
             "12. e4 e5 1-0 1. d4 *",
             "12... e4 2-0 5-0 1. d4 *",
@@ -1416,7 +1249,7 @@ mod tests {
             "1. e4 e5 2-0\n\n[A \"\"]\n1. d4 d5!draw",
             "1. e4 0.5 - 0.5 1. d4 ½ - ½ 1. c4 1/2\n- 1/2",
         ] {
-            check(text.as_bytes());
+            check(text);
         }
     }
 
@@ -1536,7 +1369,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(3000))]
 
         #[test]
-        fn skipping_finds_the_ends_that_reading_finds(
+        fn peeking_finds_the_tokens_that_reading_finds(
             parts in proptest::collection::vec(
                 proptest::sample::select(&[
                     "1", "0", "-", ":", "/", "1/2", "0.5", "0,5", "½", "–", " ", "\n", "\u{a0}", ",", ".", "=", "+", "*",
@@ -1547,7 +1380,7 @@ mod tests {
                 0..16,
             ),
         ) {
-            check(format!("1. e4 {}", parts.concat()).as_bytes());
+            check(&format!("1. e4 {}", parts.concat()));
         }
     }
 }

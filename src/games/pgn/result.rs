@@ -22,7 +22,11 @@ pub enum GameResult {
 
 /// The maximum length in bytes of a text that can be a result. The text is measured after its blanks have been removed
 /// and all of its characters have been converted to ASCII.
-const MAX_TEXT_LENGTH: usize = 15;
+const MAX_TEXT_LENGTH: usize = "1/2-1/2".len();
+
+/// The maximum length in bytes of a word that can be a termination marker with signs around it. The spelling of a result
+/// has at most 13 bytes.
+pub(super) const MAX_MARKER_LENGTH: usize = 32;
 
 impl GameResult {
     /// All results, in the order of their discriminants.
@@ -142,7 +146,10 @@ impl GameResult {
         let text = str::from_utf8(word).ok()?;
         let is_sign = |sign: char| !sign.is_alphanumeric();
         let marker = text.trim_matches(is_sign);
-        GameResult::from_marker(marker.as_bytes()).filter(|_| marker.len() < word.len())
+        if marker.len() == word.len() {
+            return None;
+        }
+        GameResult::from_marker(marker.as_bytes())
     }
 
     /// Returns `true` if `text` is a result such as `0-0`. Such a text means either castling, or that both sides lost
@@ -235,13 +242,16 @@ enum Certainty {
 fn spelled(text: &[u8]) -> Option<(GameResult, Certainty)> {
     spelled_exactly(text).or_else(|| {
         // `1-0 (forfeit)`, `0-1 ff`, `1-0F`, `1/2.`
-        let mut words = text
-            .trim_ascii()
-            .split(|byte| byte.is_ascii_whitespace() || *byte == b'(');
+        let start = text.trim_ascii_start();
+        let start = &start[..start.len().min(MAX_MARKER_LENGTH)];
+        let mut words = start.split(|byte| byte.is_ascii_whitespace() || *byte == b'(');
         let word = words.next()?;
         let is_extra = |byte: &u8| byte.is_ascii_alphabetic() || b".,".contains(byte);
         let last = word.iter().rposition(|byte| !is_extra(byte))?;
-        spelled_exactly(&word[..=last])
+        let without_extra = &word[..=last];
+        (without_extra.len() < text.len())
+            .then(|| spelled_exactly(without_extra))
+            .flatten()
     })
 }
 
@@ -253,18 +263,27 @@ fn spelled_exactly(text: &[u8]) -> Option<(GameResult, Certainty)> {
     let mut rest = text;
     while let [byte, ..] = *rest {
         let (sign, taken): (&[u8], usize) = match rest {
+            [
+                b'0' | b'1' | b'2' | b'5' | b'/' | b'.' | b'-' | b'O' | b'o' | b'*' | b'+' | b'=',
+                ..,
+            ] => {
+                *plain.get_mut(length)? = byte;
+                length += 1;
+                rest = &rest[1..];
+                continue;
+            }
+            [b':', ..] => (b"-", 1),
+            [b',', ..] => (b".", 1),
             [0xc2, 0xbd, ..] => (b"1/2", 2),
             [0xbd, ..] => (b"1/2", 1),
             // Fraction slash and division slash.
             [0xe2, 0x81, 0x84, ..] | [0xe2, 0x88, 0x95, ..] => (b"/", 3),
             // Fullwidth colon.
             [0xef, 0xbc, 0x9a, ..] => (b"-", 3),
-            [b':', ..] => (b"-", 1),
-            [b',', ..] => (b".", 1),
             _ if byte.is_ascii_whitespace() => (b"", 1),
             _ if dash(rest) > 0 => (b"-", dash(rest)),
             _ if blank(rest) > 0 => (b"", blank(rest)),
-            _ => (&rest[..1], 1),
+            _ => return None,
         };
         plain
             .get_mut(length..length + sign.len())?

@@ -7,10 +7,10 @@
 
 use std::borrow::Cow;
 
-use memchr::{memchr, memchr_iter, memrchr2};
+use memchr::{memchr, memchr_iter, memchr3, memrchr2};
 
 use super::{
-    result::GameResult,
+    result::{GameResult, MAX_MARKER_LENGTH},
     text::{Text, WINDOW},
     word::{blank, first_word, is_control, is_null_move, null_move, without_marks},
 };
@@ -19,8 +19,8 @@ use crate::chess::position::{LineError, UnknownVariant, Variant, game_start, loo
 /// The maximum length in bytes of a tag's value after its first line: 1 MiB. Most values have a single line.
 pub(super) const MAX_CONTINUATION_LENGTH: usize = 1 << 20;
 
-/// The maximum length in bytes of a damaged line between the tags of a game. After a longer line, the reader does not
-/// look for further tags of this game.
+/// The maximum length in bytes of a damaged line between the tags of a game, and of several such lines. After longer
+/// ones, the reader does not look for further tags of this game.
 const MAX_BAD_TAG_LENGTH: usize = 4096;
 
 /// The maximum number of tags that are kept for one game. Further tags are kept only if polybook itself uses them.
@@ -313,23 +313,44 @@ pub(super) fn tag_on_next_lines(text: Text<'_>, at: usize) -> NextLines<'_> {
     NextLines::Other
 }
 
-/// Returns `true` if the bracket at the offset `at` begins a damaged line between the tags of a game. This is the case
-/// if a tag pair follows on one of the next lines, and every line between the bracket at `at` and this tag pair begins
-/// with a bracket, too. A bracket between moves does not meet these conditions.
-pub(super) fn is_bad_tag_line(text: Text<'_>, at: usize) -> bool {
-    if text.get(at) != Some(&b'[') || text.get(at + 1) == Some(&b'%') {
-        return false;
-    }
-    let mut line = at;
-    // If the limit did not exist, reading a text that consists of brackets only would take quadratic time.
-    for _ in 0..MAX_BAD_LINES {
-        match next_line_if_near(text, line) {
-            Some(next) if is_tag_start(text, next) => return true,
-            Some(next) if text.get(next) == Some(&b'[') => line = next,
-            _ => return false,
+/// Finds out whether brackets begin damaged lines between the tags of a game. Remembers which lines it has examined, so
+/// that it examines each line of a text about once.
+#[derive(Clone, Default, Debug)]
+pub(super) struct BadTagLines {
+    /// The start of the first examined line. It and all lines before `end` begin with brackets, and are not tag pairs.
+    start: usize,
+    /// The start of the line at which the last search stopped.
+    end: usize,
+}
+
+impl BadTagLines {
+    /// Returns `true` if the bracket at the offset `at`, the start of a line, begins a damaged line between the tags of a
+    /// game. This is the case if a tag pair begins a line within [`MAX_BAD_TAG_LENGTH`] bytes, and every line between
+    /// the bracket and the tag pair begins with a bracket, too. A bracket between moves does not meet these conditions.
+    /// No tag pair may begin at `at`. All calls must pass the same text.
+    pub fn contain(&mut self, text: Text<'_>, at: usize) -> bool {
+        if text.get(at) != Some(&b'[') || text.get(at + 1) == Some(&b'%') {
+            return false;
         }
+        let mut line = self.end;
+        if !(self.start..self.end).contains(&at) {
+            (self.start, line) = (at, at);
+        }
+        let is_found = loop {
+            if line != at && is_tag_start(text, line) {
+                break true;
+            }
+            if text.get(line) != Some(&b'[') || line - at > MAX_BAD_TAG_LENGTH {
+                break false;
+            }
+            match next_line_if_near(text, line) {
+                Some(next) => line = next,
+                None => break false,
+            }
+        };
+        self.end = line;
+        is_found
     }
-    false
 }
 
 /// The maximum number of consecutive damaged lines that the reader skips to find the next tag pair.
@@ -384,11 +405,14 @@ pub(super) fn number_of_late_move(text: &[u8]) -> Option<MoveNumber> {
         Ok(digits) if !digits.is_empty() => digits.parse().unwrap_or(u32::MAX),
         _ => return None,
     };
-    let (mut at, mut dots) = (digits, 0);
-    // The number may be in brackets or before one.
-    at += usize::from(matches!(text.get(at), Some(b']' | b')')));
+    let (mut at, mut dots, mut is_closed) = (digits, 0, false);
     loop {
         let (length, its_dots) = match text[at..] {
+            // The number may be in brackets or before one.
+            [b']' | b')', ..] if !is_closed => {
+                is_closed = true;
+                (1, 0)
+            }
             [b'.', ..] => (1, 1),
             // `5.- e4`, and `5\. e4` from Markdown.
             [b'-', b' ', ..] if dots > 0 => (1, 0),
@@ -405,7 +429,7 @@ pub(super) fn number_of_late_move(text: &[u8]) -> Option<MoveNumber> {
         dots += its_dots;
     }
     let rest = &text[at..];
-    let follows = first_word(rest);
+    let follows = first_word(&rest[..rest.len().min(MAX_MARKER_LENGTH)]);
     let later = follows
         .iter()
         .take_while(|byte| byte.is_ascii_digit())
@@ -489,11 +513,26 @@ const MARKS: [&[u8]; 42] = [
 ];
 
 /// Returns the length in bytes of the quotation mark at the start of `text`, if there is one.
+#[inline]
 fn first_mark(text: &[u8]) -> Option<usize> {
-    MARKS
+    /// For each byte, whether it begins a quotation mark.
+    static BEGINS_MARK: [bool; 256] = {
+        let mut begins_mark = [false; 256];
+        let mut mark = 0;
+        while mark < MARKS.len() {
+            begins_mark[MARKS[mark][0] as usize] = true;
+            mark += 1;
+        }
+        begins_mark
+    };
+    let first = *text.first()?;
+    if !BEGINS_MARK[usize::from(first)] {
+        return None;
+    }
+    let mark = MARKS
         .iter()
-        .find(|mark| text.starts_with(mark))
-        .map(|mark| mark.len())
+        .find(|mark| mark[0] == first && text.starts_with(mark))?;
+    Some(mark.len())
 }
 
 /// Returns the length in bytes of the longest quotation mark at the end of `text`, if there is one.
@@ -760,20 +799,42 @@ pub(crate) fn tag_text(value: &[u8]) -> Cow<'_, str> {
     text
 }
 
-/// Returns `true` if a text starts like the moves of a game: with a move, with a null move before a move, with a
-/// termination marker such as `1-0`, or with a move number such as `1.` or `[1]`. Examines at most [`WINDOW`] bytes.
-/// A null move alone may be a line of dashes.
+/// What is at the beginning of a text that belongs to the moves of a game.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(super) enum Movetext {
+    /// A move number, such as `1.` or `[1]`.
+    Number,
+    /// A move without a number, or a null move before a move.
+    Move,
+    /// A termination marker, such as `1-0`. Contains its length in bytes.
+    Marker(usize),
+}
+
+/// Returns `true` if a text starts like the moves of a game. Examines at most [`WINDOW`] bytes.
 pub(super) fn moves_begin(text: &[u8]) -> bool {
+    beginning_of_moves(text).is_some()
+}
+
+/// Returns what is at the beginning of `text`, or `None` if a text that begins like this does not belong to the moves
+/// of a game. Examines at most [`WINDOW`] bytes. A null move alone may be a line of dashes.
+pub(super) fn beginning_of_moves(text: &[u8]) -> Option<Movetext> {
     let text = &text[..text.len().min(WINDOW)];
+    let number = bracketed_number(text);
+    if number > 0 {
+        let after = text[number..].trim_ascii_start();
+        let is_move = |after| {
+            matches!(
+                beginning_of_moves(after),
+                Some(Movetext::Number | Movetext::Move)
+            )
+        };
+        return (bracketed_number(after) == 0 && is_move(after)).then_some(Movetext::Number);
+    }
     let is_between = |at: usize| match text.get(at) {
         Some(b'.' | b' ' | b'\n' | b'\r') => 1,
         Some(byte) if !byte.is_ascii() || is_control(*byte) => blank(&text[at..]),
         _ => 0,
     };
-    if bracketed_number(text) > 0 {
-        let after = text[bracketed_number(text)..].trim_ascii_start();
-        return looks_like_move(without_marks(first_word(after)));
-    }
     let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
     let is_number = digits > 0 && is_between(digits) > 0;
     let mut at = if is_number { digits } else { 0 };
@@ -782,44 +843,101 @@ pub(super) fn moves_begin(text: &[u8]) -> bool {
     }
     // The number or the asterisk of a list, before a tag.
     if text.get(at) == Some(&b'[') && is_number && is_tag_start(Text::new(text), at) {
-        return false;
+        return None;
     }
     if let [b'*', rest @ ..] = &text[at..]
         && let rest = rest.trim_ascii_start()
         && is_tag_start(Text::new(rest), 0)
         && !text[..text.len() - rest.len()].contains(&b'\n')
     {
-        return false;
+        return None;
+    }
+    let first = first_word(&text[..text.len().min(MAX_MARKER_LENGTH)]);
+    // `0.5-0.5` begins like a move number.
+    if GameResult::from_marker(first).is_some() {
+        return Some(Movetext::Marker(first.len()));
+    }
+    if let Some((_, length, is_last)) = GameResult::spaced_marker(text)
+        && !is_last
+    {
+        return Some(Movetext::Marker(length));
+    }
+    // A move number with a dot is enough, whatever follows.
+    if is_number && matches!(text[digits], b'.' | 0x80..) {
+        return Some(Movetext::Number);
+    }
+    let of_move = match digits {
+        0 => Movetext::Move,
+        _ => Movetext::Number,
+    };
+    if text.get(at) == Some(&b'*') {
+        let is_emphasis = digits == 0 && emphasized(&text[at..]).is_some();
+        return Some(match is_emphasis {
+            true => of_move,
+            false => Movetext::Marker(at + 1),
+        });
     }
     let word = first_word(&text[at..]);
-    let follows = || first_word(text[at + word.len()..].trim_ascii_start());
-    GameResult::from_marker(word).is_some()
+    if GameResult::from_marker(word).is_some()
         || GameResult::from_marker_among_signs(word).is_some()
-        // `0.5-0.5` begins like a move number.
-        || GameResult::from_marker(first_word(text)).is_some()
-        || GameResult::spaced_marker(text).is_some_and(|(_, _, is_last)| !is_last)
-        || looks_like_move(without_marks(word))
+    {
+        return Some(Movetext::Marker(at + word.len()));
+    }
+    let follows = || first_word(text[at + word.len()..].trim_ascii_start());
+    let is_move = looks_like_move(without_marks(word))
         || ((null_move(word).is_some() || is_null_move(without_marks(word)))
             && looks_like_move(without_marks(follows())))
         // `1Nf3`
-        || (!is_number && looks_like_move(without_marks(&word[digits.min(word.len())..])))
-        || text.get(at) == Some(&b'*')
-        // A move number with a dot is enough, whatever follows.
-        || (is_number && matches!(text[digits], b'.' | 0x80..))
+        || (!is_number && looks_like_move(without_marks(&word[digits.min(word.len())..])));
+    is_move.then_some(of_move)
 }
 
-/// Returns the length in bytes of the move number in brackets at the start of `text`, such as `[12]`. Returns 0 if there
-/// is no such number.
+/// Finds emphasis of Markdown at the start of `text`, such as `*Nf3*` or `**1. e4 e5**`: asterisks without a blank
+/// between them and the moves. Returns the number of asterisks, and the offset of those after the moves. Returns `None`
+/// if there is no emphasis, because a single asterisk is a termination marker.
+pub(super) fn emphasized(text: &[u8]) -> Option<(usize, usize)> {
+    let length = text
+        .iter()
+        .take(4)
+        .take_while(|byte| **byte == b'*')
+        .count();
+    if !(1..=3).contains(&length) {
+        return None;
+    }
+    let (mark, inside) = text.split_at(length);
+    let close = memchr3(b'*', b'\n', b'\r', inside).filter(|close| *close > 0)?;
+    let after = inside[close..].strip_prefix(mark)?.first();
+    let is_closed = !inside[0].is_ascii_whitespace()
+        && !inside[close - 1].is_ascii_whitespace()
+        && !after.is_some_and(|byte| *byte == b'*' || byte.is_ascii_alphanumeric());
+    // Nothing between the asterisks may end the game.
+    let is_move_or_number = |word: &[u8]| {
+        let digits = word.iter().take_while(|byte| byte.is_ascii_digit()).count();
+        let dots = word[digits..]
+            .iter()
+            .take_while(|byte| **byte == b'.')
+            .count();
+        let rest = &word[digits + dots..];
+        rest.is_empty() || looks_like_move(without_marks(rest))
+    };
+    let mut words = inside[..close].split(|byte| byte.is_ascii_whitespace());
+    (is_closed && words.all(is_move_or_number)).then_some((length, length + close))
+}
+
+/// Returns the length in bytes of the move number in brackets or parentheses at the start of `text`, such as `[12]`.
+/// Returns 0 if there is no such number.
 pub(super) fn bracketed_number(text: &[u8]) -> usize {
-    let Some(rest) = text.strip_prefix(b"[") else {
-        return 0;
+    let (close, rest) = match text {
+        [b'[', rest @ ..] => (b']', rest),
+        [b'(', rest @ ..] => (b')', rest),
+        _ => return 0,
     };
     let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
     let dots = rest[digits..]
         .iter()
         .take_while(|byte| **byte == b'.')
         .count();
-    if (1..=4).contains(&digits) && rest.get(digits + dots) == Some(&b']') {
+    if (1..=4).contains(&digits) && rest.get(digits + dots) == Some(&close) {
         digits + dots + 2
     } else {
         0

@@ -47,7 +47,7 @@ pub(super) fn blank(text: &[u8]) -> usize {
 }
 
 /// Returns `true` if `byte` is a control character other than a blank or a line break.
-pub(super) fn is_control(byte: u8) -> bool {
+pub(super) const fn is_control(byte: u8) -> bool {
     matches!(byte, 0..=8 | 0x0e..=0x1f | 0x7f)
 }
 
@@ -155,20 +155,19 @@ pub(super) fn markup(text: &[u8]) -> usize {
         .iter()
         .take_while(|byte| byte.is_ascii_alphabetic())
         .count();
-    let is_element = ELEMENTS
-        .iter()
-        .any(|element| element.eq_ignore_ascii_case(&after[..name]));
     let is_end = match after.get(name) {
         Some(b' ' | b'/' | b'>') => first == b'<',
         Some(b'=' | b']') => first == b'[',
         _ => false,
     };
+    let is_element = |element: &&[u8]| element.eq_ignore_ascii_case(&after[..name]);
+    if name == 0 || !is_end || !ELEMENTS.iter().any(is_element) {
+        return 0;
+    }
     match memchr3(close, b'\n', b'\r', after) {
         // `[i="x"]` is a tag pair.
         Some(end) if first == b'[' && after[..end].contains(&b'"') => 0,
-        Some(end) if is_element && is_end && after[end] == close => {
-            text.len() - after.len() + end + 1
-        }
+        Some(end) if after[end] == close => text.len() - after.len() + end + 1,
         _ => 0,
     }
 }
@@ -176,18 +175,32 @@ pub(super) fn markup(text: &[u8]) -> usize {
 /// Returns the first word of `text`. A word ends before a blank, an asterisk, a bracket, a brace, a parenthesis, a
 /// semicolon or markup. An asterisk outside comments is always a termination marker, so it does not belong to a word.
 pub(super) fn first_word(text: &[u8]) -> &[u8] {
-    let is_end = |at: usize| {
-        let byte = text[at];
-        byte.is_ascii_whitespace()
-            || b"{}()[];*".contains(&byte)
-            || is_control(byte)
-            || (b"<&".contains(&byte) && markup(&text[at..]) > 0)
-            || (byte >= 0x80
-                && match blank(&text[at..]) {
-                    0 => false,
-                    1 => at == 0 || text[at - 1].is_ascii(),
-                    _ => true,
-                })
+    /// For each byte, whether a word may end before it.
+    static MAY_END: [bool; 256] = {
+        let mut may_end = [false; 256];
+        let mut byte = 0;
+        while byte < 256 {
+            let this = byte as u8;
+            may_end[byte] = this.is_ascii_whitespace()
+                || is_control(this)
+                || this >= 0x80
+                || matches!(
+                    this,
+                    b'{' | b'}' | b'(' | b')' | b'[' | b']' | b';' | b'*' | b'<' | b'&'
+                );
+            byte += 1;
+        }
+        may_end
+    };
+    let is_end = |at: usize| match text[at] {
+        byte if !MAY_END[usize::from(byte)] => false,
+        b'<' | b'&' => markup(&text[at..]) > 0,
+        0x80.. => match blank(&text[at..]) {
+            0 => false,
+            1 => at == 0 || text[at - 1].is_ascii(),
+            _ => true,
+        },
+        _ => true,
     };
     let end = (0..text.len()).find(|at| is_end(*at));
     &text[..end.unwrap_or(text.len())]

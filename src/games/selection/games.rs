@@ -292,7 +292,7 @@ mod tests {
     use crate::games::pgn::{EcoRange, GameReader, TimeControlRange};
 
     fn admits(selection: &Selection, tags: &str) -> bool {
-        let text = format!("{tags} *");
+        let text = format!("{tags}\n\n1. e4 *");
         let mut games = GameReader::new(text.as_bytes());
         assert!(games.next_game());
         selection.admits(games.tags())
