@@ -14,6 +14,8 @@ const MAX_SUGGESTIONS: usize = 3;
 const MIN_LIKENESS: u32 = 600;
 /// The minimum similarity, in thousandths, of two names that may be spellings of the same name.
 const SPELLING_LIKENESS: u32 = 900;
+/// The minimum number of letters of a name for each typing error in it.
+const LETTERS_PER_ERROR: usize = 8;
 /// The similarity of a word and its first letter, such as that of a first name and its initial.
 const INITIAL_LIKENESS: f64 = 0.9;
 /// The maximum number of letters of a name that are compared. It limits how long a comparison takes, because this time
@@ -54,17 +56,32 @@ pub(crate) struct NearestNames {
 struct SimilarName {
     likeness: u32,
     games: u64,
+    /// The edit distance between the whole names.
+    distance: usize,
     name: String,
 }
 
 impl SimilarName {
-    /// Returns the sort key of the name: the most similar names first. Of the names that may be another spelling of the
+    /// Returns the sort key of the name: first the names from which the unknown name differs by a typing error, then the
+    /// most similar names. Of the names that may be another spelling of the
     /// unknown name, those with the most games come first.
-    fn rank(&self) -> (Reverse<u32>, Reverse<u64>, Reverse<u32>, String) {
+    fn rank(
+        &self,
+    ) -> (
+        bool,
+        Reverse<u32>,
+        Reverse<u64>,
+        Reverse<u32>,
+        usize,
+        String,
+    ) {
+        let is_typing_error = self.distance * LETTERS_PER_ERROR <= self.name.chars().count();
         (
+            !is_typing_error,
             Reverse(self.likeness.min(SPELLING_LIKENESS)),
             Reverse(self.games),
             Reverse(self.likeness),
+            self.distance,
             self.name.clone(),
         )
     }
@@ -80,16 +97,19 @@ impl NearestNames {
 
     /// Adds `name`, which occurs in `games` games, if it is among the most similar names.
     pub(crate) fn offer(&mut self, name: &str, games: u64) {
-        let likeness = likeness(&self.wanted, &normalized(beginning(name)));
+        let compared = normalized(beginning(name));
+        let likeness = likeness(&self.wanted, &compared);
         if likeness < MIN_LIKENESS {
             return;
         }
+        let distance = strsim::damerau_levenshtein(&self.wanted, &compared);
         let name = shown(name);
         match self.best.iter_mut().find(|known| known.name == name) {
             Some(known) => known.games += games,
             None => self.best.push(SimilarName {
                 likeness,
                 games,
+                distance,
                 name,
             }),
         }
@@ -117,8 +137,11 @@ fn beginning(name: &str) -> &str {
 /// Only the first [`MAX_COMPARED_LETTERS`] letters are compared.
 fn likeness(wanted: &str, name: &str) -> u32 {
     let (wanted, name) = (beginning(wanted), beginning(name));
-    let words =
-        |text| str::split(text, |c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+    // An apostrophe belongs to its word: the end of "King's" is not an initial.
+    let words = |text| {
+        str::split(text, |c: char| !c.is_alphanumeric() && c != '\'')
+            .filter(|word| !word.is_empty())
+    };
     // If the names have no word in common, such as the surname, an equal initial does not make them similar.
     let has_equal_word =
         words(wanted).any(|word| word.len() > 1 && words(name).any(|other| other == word));
