@@ -1,7 +1,11 @@
 //! Requests: splits query strings into [`Parameters`], checks their values, and converts them to queries for the
 //! explorer.
 
-use std::{ops::RangeInclusive, sync::LazyLock};
+use std::{
+    collections::{HashMap, hash_map::Entry},
+    ops::RangeInclusive,
+    sync::LazyLock,
+};
 
 use shakmaty::{Color, uci::UciMove};
 
@@ -11,7 +15,7 @@ use crate::{
     explore::explorer::{Line, Page, Query, View},
     games::{
         pgn::ConditionError,
-        selection::{Duplicates, Evaluator, Selection, Spelling, check_names},
+        selection::{Duplicates, Evaluator, Selection, Spelling, check_names, condition_name},
     },
 };
 
@@ -627,15 +631,30 @@ impl Parameters {
         is_known: impl Fn(&str) -> bool,
     ) -> Result<(Parameters, Vec<String>), Refusal> {
         let (mut found, mut others) = (Parameters::default(), Vec::new());
+        let mut spellings: HashMap<String, String> = HashMap::new();
         for (name, value) in form_urlencoded::parse(query.as_bytes()) {
-            if !is_known(&name) {
-                others.push(name.into_owned());
-            } else if found.text(&name).is_some() && !REPEATABLE_PARAMETERS.contains(&&*name) {
-                return Err(Refusal::bad(format!(
-                    "the parameter {name} is given twice: give the parameter once"
-                )));
-            } else {
-                found.0.push((name.into_owned(), value.into_owned()));
+            let spelling = spellings.entry(condition_name(&name));
+            let earlier = match &spelling {
+                Entry::Occupied(earlier) => Some(earlier.get()),
+                Entry::Vacant(_) => None,
+            };
+            match earlier {
+                Some(earlier) if *earlier != name && (is_known(earlier) || is_known(&name)) => {
+                    return Err(Refusal::bad(format!(
+                        "the parameters {earlier} and {name} mean the same: give one of them"
+                    )));
+                }
+                Some(_) if is_known(&name) && !REPEATABLE_PARAMETERS.contains(&&*name) => {
+                    return Err(Refusal::bad(format!(
+                        "the parameter {name} is given twice: give the parameter once"
+                    )));
+                }
+                _ => {}
+            }
+            spelling.or_insert_with(|| name.to_string());
+            match is_known(&name) {
+                true => found.0.push((name.into_owned(), value.into_owned())),
+                false => others.push(name.into_owned()),
             }
         }
         Ok((found, others))
@@ -1105,5 +1124,58 @@ mod tests {
                 .list("ratings", "digits", digit)
                 .is_err()
         );
+    }
+
+    #[test]
+    fn a_parameter_in_two_spellings_is_refused() {
+        for (route, query, names) in [
+            (Route::Games, "minPly=4&minPlies=3", "minPly and minPlies"),
+            (
+                Route::Games,
+                "speed=blitz&speeds=bullet",
+                "speed and speeds",
+            ),
+            (
+                Route::Games,
+                "modes=casual&color=white&rated=rated",
+                "modes and rated",
+            ),
+            (
+                Route::Games,
+                "rating=1600&ratings=1600",
+                "rating and ratings",
+            ),
+            (
+                Route::Games,
+                "minElo=2000&min_elo=2000",
+                "minElo and min_elo",
+            ),
+            (
+                Route::Lichess,
+                "min-elo=2000&minElo=2000",
+                "min-elo and minElo",
+            ),
+            (Route::Lichess, "speeds=blitz&speed=", "speeds and speed"),
+            (
+                Route::Lichess,
+                "topGames=1&top_games=2",
+                "topGames and top_games",
+            ),
+        ] {
+            let refusal = Request::parse(route, query).unwrap_err();
+            let expected = format!("the parameters {names} mean the same: give one of them");
+            assert_eq!(
+                (refusal.status(), refusal.text()),
+                (400, &*expected),
+                "{query}"
+            );
+        }
+        for query in ["skip=1&limit=2&skip=1", "minElo=1&minElo=1"] {
+            let refusal = Request::parse(Route::Games, query).unwrap_err();
+            assert!(refusal.text().contains("is given twice"), "{query}");
+        }
+        // Lichess's routes ignore unknown parameters.
+        parsed(Route::Lichess, "variants=a&variants=b&variant=standard");
+        parsed(Route::Games, "player=a&player=b&white=c&white=d");
     }
 }

@@ -701,32 +701,43 @@ fn to_text(err: impl Display) -> String {
     err.to_string()
 }
 
+/// Returns the name of the condition that `name` means, in any [`Spelling`]. `name` may be one of
+/// [`ALIASES`](Selection::ALIASES). Returns any other name unchanged.
+pub(crate) fn condition_name(name: &str) -> String {
+    let plain = Spelling::plain(name);
+    match &*plain {
+        "speeds" => "speed",
+        "ratings" => "rating",
+        "modes" => "rated",
+        "min-ply" => "min-plies",
+        "drop-duplicates" => "duplicates",
+        _ => return plain,
+    }
+    .to_owned()
+}
+
 /// Replaces the name of an alias and its value with those of the condition.
-fn without_alias(name: String, text: &str) -> Result<(String, String), String> {
+fn without_alias(alias: String, text: &str) -> Result<(String, String), String> {
     let each = |change: fn(&str) -> Result<String, String>| {
         let parts = text.split(',').filter(|part| !part.is_empty());
         let parts: Result<Vec<String>, String> = parts.map(change).collect();
         parts.map(|parts| parts.join(","))
     };
-    Ok(match &*name {
-        "speeds" => ("speed".to_owned(), text.to_owned()),
+    let value = match &*alias {
         // Lichess accepts any rating of a group.
-        "ratings" => ("rating".to_owned(), each(floor)?),
+        "ratings" => each(floor)?,
         // Lichess knows no games that do not say whether they are rated.
-        "modes" => (
-            "rated".to_owned(),
-            each(|mode| match parse(mode)? {
-                Mode::Rated => Ok("rated,unknown".to_owned()),
-                Mode::Casual => Ok("casual".to_owned()),
-            })?,
-        ),
-        "min-ply" => ("min-plies".to_owned(), text.to_owned()),
+        "modes" => each(|mode| match parse(mode)? {
+            Mode::Rated => Ok("rated,unknown".to_owned()),
+            Mode::Casual => Ok("casual".to_owned()),
+        })?,
         "drop-duplicates" => {
             let value = if is_on(text)? { "once" } else { "all" };
-            ("duplicates".to_owned(), value.to_owned())
+            value.to_owned()
         }
-        _ => (name, text.to_owned()),
-    })
+        _ => text.to_owned(),
+    };
+    Ok((condition_name(&alias), value))
 }
 
 /// Returns the lowest rating of the group of a rating, or `unknown`.

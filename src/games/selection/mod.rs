@@ -16,6 +16,8 @@ use std::fmt;
 use shakmaty::Color;
 use thiserror::Error;
 
+#[cfg(feature = "serve")]
+pub(crate) use self::fields::condition_name;
 pub use self::{
     condition::Condition,
     fields::{ConditionValue, Field, Form, SetError, Spelling},
