@@ -112,6 +112,47 @@ fn the_summary_ends_with_commands_that_show_the_outputs() {
         assert!(shown.status.success(), "{command}: {shown:?}");
         assert!(shown.stdout.len() > 100, "{command}: {shown:?}");
     }
+    // Games that begin in another position.
+    let fen =
+        "[FEN \"rnbqkbnr/pppppppp/8/8/4P3/8/PPPP1PPP/RNBQKBNR b KQkq - 0 1\"]\n\n1... e5 0-1\n";
+    std::fs::write(dir.path().join("fen.pgn"), fen).unwrap();
+    let made = args![
+        "make-book",
+        "--min-game=1",
+        "fen.pgn",
+        "--bin=fen.bin",
+        "--obs=fen.obs.db3"
+    ];
+    let commands = next_commands(dir.path(), made);
+    assert_eq!(commands[0], "polybook info-book fen.bin");
+    #[cfg(unix)]
+    for (command, printed) in commands.iter().zip(["Lines for white", "e5"]) {
+        let command = command.replacen("polybook", env!("CARGO_BIN_EXE_polybook"), 1);
+        let mut shell = std::process::Command::new("sh");
+        let shown = shell.arg("-c").arg(&command).current_dir(dir.path());
+        let shown = shown.output().unwrap();
+        let text = String::from_utf8_lossy(&shown.stdout);
+        assert!(
+            shown.status.success() && text.contains(printed),
+            "{command}: {shown:?}"
+        );
+    }
+    let error = fails(dir.path(), "filter fen.bin --max-ply 30 --out out.bin", 1);
+    assert!(
+        error
+            .contains("the starting position, which is not in the book: leave out these options\n"),
+        "{error}"
+    );
+    let error = fails(
+        dir.path(),
+        "filter fen.bin --reachable --max-ply 3 --out out.bin",
+        1,
+    );
+    assert!(
+        error.contains("no move is kept with --max-ply 3 --reachable, because"),
+        "{error}"
+    );
+    ok(dir.path(), "filter fen.bin --best 3 --out out.bin");
     let empty = ["--bin=empty.bin", "--min-game=99", "--allow-empty"];
     let silent: [&[&str]; 4] = [
         &["--counts=other.counts"],

@@ -26,9 +26,10 @@ use super::{
 };
 use polybook::{
     Error, MakeBook, Report,
-    book::MinimaxSummary,
+    book::{Book, MinimaxSummary},
     counts::{Grouping, MoveFilter},
     make_book::{SuiteReport, Unfinished},
+    obs::Obs,
     pgn::Input,
     position::{PieceLetters, Variant, VariantChoice},
     selection::{Condition, Duplicates},
@@ -456,7 +457,7 @@ fn next_commands(text: &mut String, report: &Report, inputs: &[PathBuf]) {
     let book = report.book.as_ref().filter(|book| book.entries > 0);
     let obs = report.obs.as_ref().filter(|obs| obs.rows > 0);
     let commands: Vec<String> = [
-        book.map(|book| ("show", &book.path)),
+        book.map(|book| (book_command(&book.path), &book.path)),
         obs.map(|obs| ("show", &obs.path)),
         report.index.as_ref().map(|index| ("games", &index.path)),
         report
@@ -469,6 +470,11 @@ fn next_commands(text: &mut String, report: &Report, inputs: &[PathBuf]) {
     .filter(|(_, path)| *path != Path::new("-"))
     .map(|(command, path)| {
         let mut line = format!("polybook {command} {}", shell_path(&path.to_string_lossy()));
+        if obs.is_some_and(|obs| obs.path == *path)
+            && let Some(epd) = first_position(path)
+        {
+            line += &format!(" --fen {}", shell_path(&epd));
+        }
         if command.starts_with("serve") {
             for directory in directories_elsewhere(path, inputs) {
                 line += &format!(" --allow-pgn {}", shell_path(&directory.to_string_lossy()));
@@ -481,6 +487,30 @@ fn next_commands(text: &mut String, report: &Report, inputs: &[PathBuf]) {
         let pronoun = if commands.len() == 1 { "it" } else { "them" };
         *text += &format!("look at {pronoun}: {}\n", commands.join("; "));
     }
+}
+
+/// Returns the command that displays the book at `path`: `show` displays moves in the starting position, which a book of
+/// games with FENs may lack.
+fn book_command(path: &Path) -> &'static str {
+    let lacks_start = || {
+        let book = Book::open(path).ok()?;
+        let start = book.variant().ok()?.unwrap_or_default().start();
+        Some(book.moves_of(&start).ok()?.is_empty())
+    };
+    match path != Path::new("-") && lacks_start() == Some(true) {
+        true => "info-book",
+        false => "show",
+    }
+}
+
+/// Returns the EPD of the first position in the database at `path` if the database lacks the starting position.
+fn first_position(path: &Path) -> Option<String> {
+    let obs = Obs::open(path).ok()?;
+    let start = obs.variant(None).ok()?.start();
+    if !obs.moves(&start).ok()?.is_empty() {
+        return None;
+    }
+    Some(obs.rows().ok()?.next()?.ok()?.epd)
 }
 
 /// Returns the directories of the files `inputs` that are not below the directory of `index`. The server publishes games

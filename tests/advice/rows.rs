@@ -4,6 +4,11 @@
 /// part.
 pub const FOLLOWED_ELSEWHERE: &[(&str, &str, &str)] = &[
     (
+        "leave out these options",
+        "tests/make_book.rs",
+        "the_summary_ends_with_commands_that_show_the_outputs",
+    ),
+    (
         "save it as a file",
         "src/explore/repertoire/move_source.rs",
         "a_pipe_or_a_device_is_no_repertoire",

@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     chess::position::{BookMove, Variant},
-    error::{At, Error, Result, plural},
+    error::{At, Diagnosis, Error, Result, plural},
     formats::{evals::MaxLoss, walk::LinesOf},
     progress::{FractionalProgress, Meter},
     provenance::{Provenance, option_text, printable, shortened, switch, valued},
@@ -270,12 +270,26 @@ impl BookMerge<'_> {
         }
         if summary.written == 0 && !self.may_be_empty {
             let options = self.filter.option_text();
+            let start = variant.start();
+            let is_missing =
+                |book: &Book| book.moves_of(&start).is_ok_and(|moves| moves.is_empty());
             let problem = if options.is_empty() {
-                "no move is legal, so the new book would be empty".to_owned()
+                Diagnosis::new("no move is legal, so the new book would be empty")
+            } else if self.filter.walks() && books.iter().all(is_missing) {
+                let walking = option_text([
+                    valued("max-ply", self.filter.max_ply),
+                    switch("reachable", self.filter.reachable),
+                ]);
+                Diagnosis::new(format!(
+                    "no move is kept with {walking}, because lines begin in the starting position, which is not in the \
+                     book"
+                ))
+                .advise("leave out these options")
             } else {
-                format!(
-                    "no move is kept with {options}, so the new book would be empty: use less strict options"
-                )
+                Diagnosis::new(format!(
+                    "no move is kept with {options}, so the new book would be empty"
+                ))
+                .advise("use less strict options")
             };
             let input = books.first().map_or(&**out, Book::path);
             return Err(Error::empty(input, problem));
