@@ -440,7 +440,6 @@ pub(crate) fn for_each(mut f: impl FnMut(Opening, &[Move], &Chess)) {
 mod tests {
     use super::*;
     use crate::chess::position::Keyed;
-    use proptest::prelude::*;
 
     fn name(variant: Variant, line: &str) -> Option<&'static str> {
         let pos = variant.from_text(None, Some(line)).unwrap();
@@ -625,28 +624,6 @@ mod tests {
         assert!(meant(&"Sicilian Defense".repeat(3)).is_empty());
         let unnamed: OpeningFilter = "A".parse().unwrap();
         assert!(!unnamed.contains(OpeningNumber::default()));
-    }
-
-    proptest! {
-        /// Swaps two letters of a name or removes one. If the result is not a name or part of one, the nearest name is
-        /// suggested first.
-        #[test]
-        fn the_nearest_name_is_suggested(family in 0..10_000_usize, at in 0..100_usize, swaps: bool) {
-            let families: BTreeSet<&str> = OpeningNumber::all().map(|(_, opening)| opening.family()).collect();
-            let family = families.iter().nth(family % families.len()).unwrap();
-            let mut letters: Vec<char> = family.chars().collect();
-            let at = at % (letters.len() - 1);
-            match swaps {
-                true => letters.swap(at, at + 1),
-                false => drop(letters.remove(at)),
-            }
-            let wanted: String = letters.into_iter().collect();
-            if let Err(unknown) = wanted.parse::<OpeningFilter>() {
-                prop_assume!(!unknown.nearest.is_empty());
-                let distance = |name: &str| strsim::damerau_levenshtein(&plain(&wanted), &plain(name));
-                prop_assert!(distance(&unknown.nearest[0]) <= 1, "{}: {:?}", wanted, unknown.nearest);
-            }
-        }
     }
 
     #[test]

@@ -14,8 +14,6 @@ const MAX_SUGGESTIONS: usize = 3;
 const MIN_LIKENESS: u32 = 600;
 /// The minimum similarity, in thousandths, of two names that may be spellings of the same name.
 const SPELLING_LIKENESS: u32 = 900;
-/// The minimum number of letters of a name for each typing error in it.
-const LETTERS_PER_ERROR: usize = 8;
 /// The similarity of a word and its first letter, such as that of a first name and its initial.
 const INITIAL_LIKENESS: f64 = 0.9;
 /// The maximum number of letters of a name that are compared. It limits how long a comparison takes, because this time
@@ -62,22 +60,10 @@ struct SimilarName {
 }
 
 impl SimilarName {
-    /// Returns the sort key of the name: first the names from which the unknown name differs by a typing error, then the
-    /// most similar names. Of the names that may be another spelling of the
+    /// Returns the sort key of the name: the most similar names first. Of the names that may be another spelling of the
     /// unknown name, those with the most games come first.
-    fn rank(
-        &self,
-    ) -> (
-        bool,
-        Reverse<u32>,
-        Reverse<u64>,
-        Reverse<u32>,
-        usize,
-        String,
-    ) {
-        let is_typing_error = self.distance * LETTERS_PER_ERROR <= self.name.chars().count();
+    fn rank(&self) -> (Reverse<u32>, Reverse<u64>, Reverse<u32>, usize, String) {
         (
-            !is_typing_error,
             Reverse(self.likeness.min(SPELLING_LIKENESS)),
             Reverse(self.games),
             Reverse(self.likeness),
