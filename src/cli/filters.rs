@@ -295,7 +295,7 @@ pub fn search_board(
     filters: &Selection,
     context: Context,
 ) -> polybook::Result<()> {
-    if filters.position.is_none() {
+    if filters.board_query().is_none() {
         return Ok(());
     }
     context.show_progress("replaying games", |meter| {

@@ -14,7 +14,7 @@ use super::{needs::Needs, options::MakeBook};
 use crate::{
     chess::position::{BookMove, Keyed, PieceLetters, Rules, Variant, has_inner_castling_rook},
     games::{
-        board_query::{BoardQuery, Matcher},
+        board_query::Matcher,
         openings::{self, OpeningNumber},
         pgn::{
             GameEnd, GameReader, GameResult, LineStop, MoveReceiver, OpenLines, Step, Token,
@@ -85,7 +85,7 @@ impl MainLine {
     /// Creates an empty main line for games that `selection` tests.
     pub(super) fn new(selection: &Selection) -> MainLine {
         MainLine {
-            matcher: selection.position.as_ref().map(BoardQuery::matcher),
+            matcher: selection.board_query().map(|query| query.matcher()),
             ..MainLine::default()
         }
     }

@@ -387,7 +387,7 @@ impl<'a> Replayer<'a> {
         };
         games.skip_moves();
         self.reject(problem);
-        if self.options.selection.position.is_none() {
+        if self.options.selection.board_query().is_none() {
             self.pass_rejected(games);
         }
     }

@@ -192,7 +192,7 @@ pub(super) struct SourceFilter<'a> {
     eco: Option<Box<[bool; EcoNumber::COUNT]>>,
     opening: Option<OpeningFilter>,
     /// The games in which the query about the board holds. `None` if all games pass.
-    position: Option<GameSet>,
+    holding: Option<GameSet>,
     /// Whether each game passes, indexed by id. Set by [`precompute`](SourceFilter::precompute).
     precomputed: OnceLock<Vec<bool>>,
 }
@@ -256,8 +256,8 @@ impl<'a> SourceFilter<'a> {
             results: player_results(filters),
             either_color: false,
         });
-        let position = filters.position.as_ref();
-        let position = position.map(|query| source.games_with(query, &Meter::default(), &|| true));
+        let holding = filters.board_query();
+        let holding = holding.map(|query| source.games_with(&query, &Meter::default(), &|| true));
         let dates = DateRange::new(filters);
         Ok(Some(SourceFilter {
             games: &source.rows,
@@ -271,7 +271,7 @@ impl<'a> SourceFilter<'a> {
             traits: traits_that_pass(filters),
             eco: eco_that_pass(filters),
             opening: filters.opening.clone(),
-            position: position.transpose()?,
+            holding: holding.transpose()?,
             precomputed: OnceLock::new(),
         }))
     }
@@ -360,7 +360,7 @@ impl<'a> SourceFilter<'a> {
                 .is_none_or(|dates| dates.contains(games.dates[id]))
             & self.elo.is_none_or(|elo| elo.contains(games.elo[id]));
         passes
-            && self.position.as_ref().is_none_or(|games| is_set(games, id))
+            && self.holding.as_ref().is_none_or(|games| is_set(games, id))
             && event.is_none_or(|events| has(events, games.events[id]))
             && self
                 .rated
@@ -448,7 +448,7 @@ impl<'a> SourceFilter<'a> {
                 openings.contains(*opening)
             });
         }
-        if let Some(found) = &self.position {
+        if let Some(found) = &self.holding {
             for (passes, id) in passes.iter_mut().zip(range) {
                 *passes &= is_set(found, id);
             }

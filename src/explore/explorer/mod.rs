@@ -750,13 +750,13 @@ impl Explorer {
         meter: &Meter,
         should_continue: &dyn Fn() -> bool,
     ) -> Result<()> {
-        let Some(query) = &filters.position else {
+        let Some(query) = filters.board_query() else {
             return Ok(());
         };
         self.sources.check(filters)?;
         let mut selected = self.sources.selected(filters.source.as_deref());
         selected.try_for_each(|source| {
-            task::caught(|| source.games_with(query, meter, should_continue)).map(drop)
+            task::caught(|| source.games_with(&query, meter, should_continue)).map(drop)
         })
     }
 
@@ -765,8 +765,8 @@ impl Explorer {
     #[cfg(feature = "serve")]
     pub(crate) fn knows_games_with(&self, filters: &Selection) -> bool {
         let mut selected = self.sources.selected(filters.source.as_deref());
-        let query = filters.position.as_ref();
-        query.is_none_or(|query| selected.all(|source| source.knows_games_with(query)))
+        let query = filters.board_query();
+        query.is_none_or(|query| selected.all(|source| source.knows_games_with(&query)))
     }
 
     /// Returns an unknown name in the filters, with similar names that occur in games. Call this function if no game

@@ -6,7 +6,7 @@ use super::{Condition, RatedStatus, Selection};
 use crate::{
     chess::position::Variant,
     games::{
-        board_query::{BoardQuery, Matcher},
+        board_query::Matcher,
         openings::{self, OpeningNumber},
         pgn::{Date, GameResult, RatingGroup, Speed, Tags, estimated_seconds, is_rated, rating},
     },
@@ -123,7 +123,7 @@ impl Selection {
 
     /// Returns a matcher for the condition on positions, for games of `variant`, or `None` without such a condition.
     pub(crate) fn matcher(&self, variant: Variant) -> Option<Matcher> {
-        let mut matcher = self.position.as_ref().map(BoardQuery::matcher)?;
+        let mut matcher = self.board_query()?.matcher();
         matcher.begin(variant);
         Some(matcher)
     }
@@ -144,7 +144,7 @@ impl Selection {
             .is_some_and(|wanted| !wanted.contains(opening))
         {
             Some(Condition::Opening)
-        } else if self.position.is_some() && !matcher.is_some_and(Matcher::has_matched) {
+        } else if self.board_query().is_some() && !matcher.is_some_and(Matcher::has_matched) {
             Some(Condition::Position)
         } else {
             None

@@ -322,6 +322,12 @@ impl Selection {
         } == Selection::default()
     }
 
+    /// Returns the query about the board that must hold in a game, or `None` if no condition concerns the board. All
+    /// evaluators take it from here.
+    pub fn board_query(&self) -> Option<BoardQuery> {
+        self.position.clone()
+    }
+
     /// Returns the command-line options that set the conditions, such as `--min-elo 2000`.
     pub(crate) fn option_text(&self) -> String {
         let given = self.given();
