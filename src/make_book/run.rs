@@ -21,7 +21,7 @@ use super::{
     replay::{Outcome, Replayer},
     report::Phase,
     sequence::{BatchId, Sequencer},
-    sink::Sink,
+    sink::{Sink, are_satisfied},
 };
 use crate::{
     error::{Advice, Diagnosis, Error, Result},
@@ -110,7 +110,7 @@ impl<'a> Run<'a> {
 
     /// Returns `true` if further games do not change any output.
     pub(super) fn is_satisfied(&self) -> bool {
-        self.sinks.iter().all(|sink| sink.is_satisfied())
+        are_satisfied(self.sinks)
     }
 
     /// Calls `job`, which does a part of the run's work. If `job` returns an error or panics, the whole run fails, and

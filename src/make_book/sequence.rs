@@ -11,7 +11,7 @@ use super::{
     options::MakeBook,
     replay::Outcome,
     report::{Rejection, Report, Totals, VariantRejection},
-    sink::Sink,
+    sink::{Sink, are_satisfied},
 };
 use crate::{
     chess::position::MoveError,
@@ -118,7 +118,7 @@ impl<'a> Sequencer<'a> {
     /// adds the numbers of games and other totals to the report. Returns the rest of the data, whose records the caller
     /// must count. `input` is the index of the batch's input.
     fn process(&mut self, input: usize, mut outcome: Outcome<'a>) -> Result<Outcome<'a>> {
-        if self.sinks.iter().all(|sink| sink.is_satisfied()) {
+        if are_satisfied(self.sinks) {
             // How many batches are read after the last one that matters depends on the threads.
             return Ok(Outcome::default());
         }
@@ -229,8 +229,7 @@ impl<'a> Sequencer<'a> {
     ///
     /// Returns an error if an input contains text, but no game that can be played.
     pub(super) fn finish(mut self) -> Result<OrderedResults> {
-        let is_satisfied = self.sinks.iter().all(|sink| sink.is_satisfied());
-        let read = if is_satisfied {
+        let read = if are_satisfied(self.sinks) {
             self.last_input + 1
         } else {
             self.inputs.len()

@@ -114,6 +114,12 @@ pub(super) trait Sink: Send + Sync {
     fn write(self: Box<Self>, counted: &mut CollectedData<'_>) -> Result<Finished>;
 }
 
+/// Returns `true` if further games change none of the outputs. A run without outputs collects counts for its caller, so
+/// it needs all games.
+pub(super) fn are_satisfied(sinks: &[Box<dyn Sink + '_>]) -> bool {
+    !sinks.is_empty() && sinks.iter().all(|sink| sink.is_satisfied())
+}
+
 /// A collector of the data that an output needs from the games of one batch.
 pub(crate) trait BatchSink: Send {
     /// Begins the next game. Only its tags have been read so far. `_batch_offset` is the offset of the batch in its
