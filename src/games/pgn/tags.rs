@@ -428,6 +428,10 @@ pub(super) fn number_of_late_move(text: &[u8]) -> Option<MoveNumber> {
         at += length;
         dots += its_dots;
     }
+    let is_black = dots > 2;
+    if number < 2 && !(number == 1 && is_black) {
+        return None;
+    }
     let rest = &text[at..];
     let follows = first_word(&rest[..rest.len().min(MAX_MARKER_LENGTH)]);
     let later = follows
@@ -442,9 +446,7 @@ pub(super) fn number_of_late_move(text: &[u8]) -> Option<MoveNumber> {
         }
         Some(_) => !is_number && GameResult::from_marker(follows).is_none(),
     };
-    let is_black = dots > 2;
-    let is_late = number > 1 || number == 1 && is_black;
-    (is_late && may_be_move).then_some((number, is_black))
+    may_be_move.then_some((number, is_black))
 }
 
 /// Returns `true` if a tag pair begins at the offset `at`: a bracket, a name, optional blanks and a quotation mark.
@@ -851,6 +853,10 @@ pub(super) fn beginning_of_moves(text: &[u8]) -> Option<Movetext> {
         && !text[..text.len() - rest.len()].contains(&b'\n')
     {
         return None;
+    }
+    // Nearly all games begin with `1.` and a blank or a letter, which no marker does.
+    if is_number && text[digits] == b'.' && !text.get(digits + 1).is_some_and(u8::is_ascii_digit) {
+        return Some(Movetext::Number);
     }
     let first = first_word(&text[..text.len().min(MAX_MARKER_LENGTH)]);
     // `0.5-0.5` begins like a move number.
