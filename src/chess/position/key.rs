@@ -397,7 +397,6 @@ impl<P: Rules> Keyed<P> {
         Some(key)
     }
 
-    /// Plays a move, and updates the key. The move must be legal in the current position.
     // This is called for each half-move of each game, so the kind of the move is matched only once.
     /// Plays a move and updates the key. The move must be legal in the current position.
     #[inline]

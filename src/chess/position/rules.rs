@@ -1,14 +1,14 @@
 //! Operations on positions that shakmaty's [`Position`] does not provide.
 //!
 //! This includes fast paths for the common forms of SAN in standard chess, such as `e4`, `exd5`, `e8=Q`, `Nf3`,
-//! `Nxf3`, `Nbd2` or `N1xd2`. They do not generate a list of moves. Instead, bitboards of the attacks on the target
-//! square show which piece moves there, and the attacks on the king show whether the move is legal. The functions
+//! `Nxf3`, `Nbd2`, `N1xd2` or `O-O`. They do not generate a list of all moves. Instead, bitboards of the attacks on the
+//! target square show which piece moves there, and the attacks on the king show whether the move is legal. The functions
 //! return `None` for every other form, and if there is not exactly one legal move. In this case, the slower
 //! [`read_move`](super::read_move) decides, and finds the reason for an error.
 
 use shakmaty::{
-    Bitboard, CastlingMode, Chess, Color, EnPassantMode, File, Move, Position, Rank, Role, Square,
-    attacks, variant::VariantPosition,
+    Bitboard, CastlingMode, CastlingSide, Chess, Color, EnPassantMode, File, Move, Position, Rank,
+    Role, Square, attacks, variant::VariantPosition,
 };
 
 use super::{BookMove, Variant, Word, epd::from_setup, movement::square};
@@ -90,6 +90,7 @@ impl Rules for Chess {
     fn quick_san(&self, word: Word) -> Option<Move> {
         match word.byte(0) {
             b'a'..=b'h' => pawn_move(self, word),
+            b'O' => castling_move(self, word),
             letter => piece_move(self, role(letter)?, word),
         }
     }
@@ -171,9 +172,18 @@ fn role(letter: u8) -> Option<Role> {
     }
 }
 
-/// Reads a pawn's move such as `e4`, `exd5` or `e8=Q`. Returns `None` for another form or an illegal move, and for
-/// captures en passant.
-// This is a single function, so that the compiler inlines it into the caller, which handles nearly every move.
+/// Parses castling, `O-O` or `O-O-O`. Returns `None` if the word has another form, or if the move is illegal.
+fn castling_move(pos: &Chess, word: Word) -> Option<Move> {
+    let side = if Some(word) == Word::new(b"O-O") {
+        CastlingSide::KingSide
+    } else if Some(word) == Word::new(b"O-O-O") {
+        CastlingSide::QueenSide
+    } else {
+        return None;
+    };
+    pos.castling_moves(side).first().copied()
+}
+
 /// Parses a pawn move such as `e4`, `exd5` or `e8=Q`. Returns `None` if the word has another form, if the move is
 /// illegal, or if it captures en passant.
 #[inline]
@@ -282,17 +292,17 @@ fn captured(pos: &Chess, square: Square) -> Option<Role> {
 #[inline(always)]
 fn is_safe(pos: &Chess, us: Color, role: Role, from: Square, to: Square) -> bool {
     let board = pos.board();
-    let king = if role == Role::King {
-        to
+    let (king, kings) = if role == Role::King {
+        (to, attacks::king_attacks(to) & board.kings())
     } else if let Some(king) = board.king_of(us) {
-        king
+        (king, Bitboard::EMPTY)
     } else {
         return false;
     };
     let them = board.by_color(!us) & !Bitboard::from_square(to);
     let near = (attacks::knight_attacks(king) & board.knights())
         | (attacks::pawn_attacks(us, king) & board.pawns())
-        | (attacks::king_attacks(king) & board.kings());
+        | kings;
     if (near & them).any() {
         return false;
     }
@@ -345,7 +355,7 @@ mod tests {
 
     /// Returns texts in the common forms of SAN, with many hints, captures and promotions.
     fn texts() -> Vec<String> {
-        let mut texts = Vec::new();
+        let mut texts = vec!["O-O".to_owned(), "O-O-O".to_owned()];
         for file in "abcdefgh".chars() {
             for rank in "12345678".chars() {
                 let to = format!("{file}{rank}");
