@@ -58,8 +58,17 @@ const RARE: [&str; 14] = [
     "evals",
 ];
 
-/// Changes the short help of the program and of its commands. `args` are the arguments of the program.
+/// Changes the short help of the program and of its commands, if `args`, the arguments of the program, may ask for it.
 pub fn shortened(cli: Command, args: &[OsString]) -> Command {
+    // Shortening the help of all options takes most of the time of a short run.
+    let may_ask = |arg: &OsString| {
+        let arg = arg.as_encoded_bytes();
+        matches!(arg, b"help" | b"--help")
+            || matches!(arg, [b'-', letters @ ..] if !letters.starts_with(b"-") && letters.contains(&b'h'))
+    };
+    if args.len() > 2 && !args.iter().any(may_ask) {
+        return cli;
+    }
     let of_program = args.get(1).is_some_and(|arg| arg == "-h");
     let cli = with_examples_in_long_help(cli);
     cli.mut_subcommands(|command| {
