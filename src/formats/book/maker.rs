@@ -47,6 +47,8 @@ pub struct BookMaker<'a> {
     weights: &'a Weights,
     summary: BookSummary,
     adjustments: Adjustments,
+    /// Whether neither `filter` nor `adjustments` changes the weight of any move.
+    is_plain: bool,
     shards: Vec<ShardMoves>,
 }
 
@@ -187,11 +189,15 @@ impl<'a> BookMaker<'a> {
         weights: &'a Weights,
         adjustments: Adjustments,
     ) -> Result<BookMaker<'a>> {
+        let is_plain = *filter == MoveFilter::every_move()
+            && adjustments.dropped.is_none()
+            && adjustments.minimax.is_none();
         let mut maker = BookMaker {
             counts,
             filter,
             weights,
             adjustments,
+            is_plain,
             summary: BookSummary::default(),
             shards: Vec::new(),
         };
@@ -403,10 +409,17 @@ impl<'a> BookMaker<'a> {
     /// a position with the key 0, because records with this key contain the header.
     #[inline]
     fn weight(&self, key: u64, turn: Color, count: &MoveCount) -> u64 {
-        if key == 0 || !self.filter.selects(turn, count.stats) {
+        if key == 0 {
             return 0;
         }
         let weight = self.weights.weight(count.stats);
+        // Every move is weighed twice, so the usual case has a path of its own.
+        if self.is_plain {
+            return weight;
+        }
+        if !self.filter.selects(turn, count.stats) {
+            return 0;
+        }
         match &self.adjustments {
             Adjustments {
                 dropped: None,

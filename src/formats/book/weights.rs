@@ -53,7 +53,11 @@ impl Factors {
             draws,
             losses,
         } = stats;
-        let [win, draw, loss] = [self.win, self.draw, self.loss].map(u64::from);
+        let (win, draw, loss) = (
+            u64::from(self.win),
+            u64::from(self.draw),
+            u64::from(self.loss),
+        );
         // The sum of three products of numbers of 30 and 32 bits fits into 64 bits.
         if wins | draws | losses < 1 << 30 {
             return wins * win + draws * draw + losses * loss;

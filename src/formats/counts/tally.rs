@@ -205,21 +205,24 @@ impl Counts {
     where
         F: FnMut(u64, Color, &[MoveCount]),
     {
-        // The last record that was read, and the moves before it that belong to the same position.
+        // The last record of the slices before, and the moves before it that belong to the same position.
         let mut last: Option<CountRecord> = None;
         let mut moves: Vec<MoveCount> = Vec::new();
         let has_large = !self.large.is_empty();
         self.records.for_each_slice(shard, |records| {
-            for record in records {
-                let Some(last) = last.replace(*record) else {
-                    continue;
-                };
-                let ends_position = last.key() != record.key();
+            let (first, end) = (records[0], records[records.len() - 1]);
+            if let Some(last) = last.replace(end) {
+                let ends_position = last.key() != first.key();
+                self.add_move(last, ends_position, &mut moves, &mut f);
+            }
+            for pair in records.windows(2) {
+                let [record, next] = [pair[0], pair[1]];
+                let ends_position = record.key() != next.key();
                 // Most positions have a single move, which needs no vector.
                 if ends_position && moves.is_empty() && !has_large {
-                    f(last.key(), last.turn(), &[MoveCount::from(last)]);
+                    f(record.key(), record.turn(), &[MoveCount::from(record)]);
                 } else {
-                    self.add_move(last, ends_position, &mut moves, &mut f);
+                    self.add_move(record, ends_position, &mut moves, &mut f);
                 }
             }
         })?;
