@@ -716,8 +716,16 @@ impl<T: Copy> Blocks<T> {
             return records;
         }
         buffer.clear();
-        let records = self.0.iter().skip(first).flatten();
-        buffer.extend(records.skip(start).take(range.len()));
+        buffer.reserve(range.len());
+        let mut start = start;
+        for block in self.0.iter().skip(first) {
+            if buffer.len() == range.len() {
+                break;
+            }
+            let end = block.len().min(start + range.len() - buffer.len());
+            buffer.extend_from_slice(block.get(start..end).unwrap_or_default());
+            start = 0;
+        }
         buffer
     }
 }
