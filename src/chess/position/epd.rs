@@ -109,6 +109,11 @@ fn write_board<P: Position>(pos: &P, text: &mut Vec<u8>) {
     let mut length = 0;
     for rank in (0..8).rev() {
         let files = |squares: Bitboard| usize::from((squares.0 >> (8 * rank)) as u8);
+        if files(board.occupied()) == 0 {
+            out[length..][..2].copy_from_slice(b"8/");
+            length += 2;
+            continue;
+        }
         let mut letters = 0u64;
         for role in Role::ALL {
             letters |=
