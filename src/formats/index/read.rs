@@ -800,12 +800,13 @@ impl Index {
 
 /// Returns an error if `path` means standard input, whose text was not stored.
 fn refuse_stdin(path: &Path) -> Result<()> {
-    match path == Path::new(STDIN) {
-        true => Err(Error::file(
+    if path == Path::new(STDIN) {
+        Err(Error::file(
             path,
             "the games were read from standard input, so their text is not available: make the index from a file",
-        )),
-        false => Ok(()),
+        ))
+    } else {
+        Ok(())
     }
 }
 
