@@ -1068,7 +1068,7 @@ mod tests {
             ("rating", "1600", [true, true, true, true]),
             ("require-date", "true", [true, true, true, true]),
             ("opening", "najdorf", [true, true, true, false]),
-            ("position", "check", [true, true, false, false]),
+            ("position", "check", [true, true, true, false]),
         ] {
             let mut selection = Selection::default();
             selection.set(name, text).unwrap();
