@@ -228,6 +228,13 @@ fn books_and_errors_name_the_query() {
     assert_eq!(report["filtered_by"], serde_json::json!({"position": 1}));
     let error = fails(dir, &["extract", "games.pgn", "--position", "P[d9]"], 2);
     assert!(error.contains("column 4: expected a square"), "{error}");
+    // A long query is quoted in part.
+    let long = "not ".repeat(10_000);
+    let error = fails(dir, &["extract", "games.pgn", "--position", &long], 2);
+    assert!(
+        error.contains("column 260: more than 64 levels") && error.len() < 500,
+        "{error}"
+    );
 }
 
 /// Returns the numbers of the games that an index lists for a query.

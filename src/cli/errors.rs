@@ -329,6 +329,9 @@ const FOREIGN_OPTIONS: [(&str, &[&str], &str); 9] = [
     ("serve", &["--port"], "--listen 127.0.0.1:PORT"),
 ];
 
+/// The maximum number of characters of a wrong value that a message quotes.
+const MAX_QUOTED: usize = 200;
+
 /// Returns the message of `err`, an error of clap, shortened to one line. The line ends with a reference to the
 /// command's help, such as `see polybook diff --help`. `args` are the arguments of the program.
 fn usage_line(err: &clap::Error, args: &[OsString]) -> String {
@@ -361,7 +364,13 @@ fn usage_line(err: &clap::Error, args: &[OsString]) -> String {
     } else if err.kind() == ClapErrorKind::MissingSubcommand {
         "no command given".to_owned()
     } else {
-        folded(&err.render().to_string()) + needed_by(err, inner.or(command))
+        let mut text = err.render().to_string();
+        if let Some(value) = wrong(ContextKind::InvalidValue)
+            && let Some((end, _)) = value.char_indices().nth(MAX_QUOTED)
+        {
+            text = text.replace(value, &format!("{}...", &value[..end]));
+        }
+        folded(&text) + needed_by(err, inner.or(command))
     };
     let said = argv::as_written(&said, args);
     let names = command.iter().chain(&inner);

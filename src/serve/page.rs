@@ -50,7 +50,7 @@ const STYLE: &str = "text/css; charset=utf-8";
 const SCRIPT: &str = "text/javascript; charset=utf-8";
 
 // One style sheet is smaller when it is compressed than four.
-const FILES: [File; 47] = files! {
+const FILES: [File; 48] = files! {
     "/" "index.html" HTML;
     "/icon.svg" "icon.svg" ICON;
     "/style.css" "style.css" "layout.css" "panels.css" "dialogs.css" STYLE;
@@ -95,6 +95,7 @@ const FILES: [File; 47] = files! {
     "/show.js" "show.js" SCRIPT;
     "/sources.js" "sources.js" SCRIPT;
     "/state.js" "state.js" SCRIPT;
+    "/structure.js" "structure.js" SCRIPT;
     "/states.js" "states.js" SCRIPT;
     "/suggest.js" "suggest.js" SCRIPT;
     "/trends.js" "trends.js" SCRIPT;

@@ -255,6 +255,47 @@ const tests = {
     await other.context.close();
   },
 
+  async "a position offers the games with its pawns and with its material"() {
+    const { page, context, faults } = await open(browser, url, "/?play=e2e4,e7e5,g1f3,b8c6", { viewport: { width: 1440, height: 900 } });
+    const games = ({ white, draws, black }) => white + draws + black;
+    const here = games(await api("/lichess?play=e2e4,e7e5,g1f3,b8c6"));
+    for (const [offer, query, words] of [
+      ["These pawns", "board[8/pppp1ppp/8/4p3/4P3/8/PPPP1PPP/8] and P = 8 and p = 8", "these pawns"],
+      ["This material", "material[KQRRBBNNPPPPPPPPvKQRRBBNNPPPPPPPP]", "material KQRRBBNNPPPPPPPP v KQRRBBNNPPPPPPPP"],
+    ]) {
+      await page.locator("#chips .offer", { hasText: offer }).click();
+      await page.waitForFunction(() => new URL(location.href).searchParams.has("position"));
+      await settled(page);
+      const { searchParams } = new URL(page.url());
+      assert.deepEqual([searchParams.get("position"), searchParams.get("play")], [query, null]);
+      assert.equal(await page.locator("#chips .chip").first().textContent(), words);
+      // Other moves lead to the same pawns, too.
+      const found = games(await api(`/lichess?position=${encodeURIComponent(query)}`));
+      assert.ok(found > here, `${found} of ${here}`);
+      await page.click(`#chips [aria-label='Remove the filter ${words}']`);
+      await page.waitForFunction(() => !new URL(location.href).searchParams.has("position"));
+      assert.equal(await page.locator("#chips .offer", { hasText: offer }).count(), 0);
+      await page.goBack();
+      await page.goBack();
+      await settled(page);
+    }
+    // The dialog contains them, too, and keeps a query that was chosen before.
+    await page.setViewportSize({ width: 390, height: 844 });
+    await page.goto(new URL("/?play=e2e4&position=mate", url).href);
+    await settled(page);
+    await page.locator("[data-act=filters]:visible").first().click();
+    const options = page.locator("#filters [data-field=position] [role=radio]");
+    assert.deepEqual(await options.allTextContents(), ["Anything", "These pawns", "This material", "As chosen before"]);
+    assert.equal(await options.last().getAttribute("aria-checked"), "true");
+    await options.nth(1).click();
+    await page.locator("#filters .main").click();
+    await page.waitForFunction(() => new URL(location.href).searchParams.get("position")?.startsWith("board"));
+    await settled(page);
+    assert.equal(new URL(page.url()).searchParams.get("play"), null);
+    assert.deepEqual(faults, []);
+    await context.close();
+  },
+
   async "numbers that differ by a few say why"() {
     const { page, context, faults } = await open(browser, url, "/");
     await followed(page);

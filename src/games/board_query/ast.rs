@@ -136,6 +136,12 @@ impl Placement {
 pub(super) struct PieceNumbers(pub [[u8; 6]; 2]);
 
 impl PieceNumbers {
+    /// Returns the numbers of White's and Black's pawns.
+    pub(super) fn pawns(&self) -> [u8; 2] {
+        // Pawns are the first role.
+        self.0.map(|[pawns, ..]| pawns)
+    }
+
     pub(super) fn mirrored(&self) -> PieceNumbers {
         let [white, black] = self.0;
         PieceNumbers([black, white])

@@ -539,10 +539,18 @@ impl<P: Position + Clone> Now<'_, P> {
                 let mut parts = parts.iter();
                 parts.all(|(pieces, squares)| squares.is_subset(pieces.on(pos.board())))
             }),
-            Test::Material(all) => all.contains(&self.counts()),
+            // Few positions have as many pawns, and counting all kinds of pieces takes longer.
+            Test::Material(all) => {
+                let pawns = self.pawns();
+                all.iter().any(|wanted| wanted.pawns() == pawns) && all.contains(&self.counts())
+            }
             Test::Imbalance(all) => {
-                let ours = surplus(self.counts());
-                all.iter().any(|counts| surplus(*counts) == ours)
+                let lead = |[white, black]: [u8; 2]| i16::from(white) - i16::from(black);
+                let of_pawns = lead(self.pawns());
+                all.iter().any(|wanted| lead(wanted.pawns()) == of_pawns) && {
+                    let ours = surplus(self.counts());
+                    all.iter().any(|wanted| surplus(*wanted) == ours)
+                }
             }
             Test::Move(patterns) => self
                 .mv
@@ -552,6 +560,12 @@ impl<P: Position + Clone> Now<'_, P> {
             Test::AnyOf(tests) => tests.iter().any(|test| self.passes(test)),
             Test::Slot(slot) => self.slots[*slot].holds,
         }
+    }
+
+    /// Returns the numbers of White's and Black's pawns.
+    fn pawns(&self) -> [u8; 2] {
+        let board = self.pos.board();
+        Color::ALL.map(|color| (board.pawns() & board.by_color(color)).count() as u8)
     }
 
     fn counts(&self) -> PieceNumbers {

@@ -4,6 +4,7 @@
 import { button, byId, fill, icon, span } from "./dom.js";
 import { counted, dateWords, number } from "./format.js";
 import { FILTERS, nameText } from "./state.js";
+import { materialQuery, pawnsQuery, queryWords } from "./structure.js";
 
 /** @typedef {import("./state.js").Filters} Filters */
 
@@ -78,7 +79,7 @@ const RESULTS = /** @type {Record<string, string>} */ ({
  * @returns {{ field: string, text: string, names: string[] }[]}
  */
 export function filterWords(filters, variant) {
-  const { player, color, opponent, opponentRating, requireDate, result, since, until, ratings, speeds, event, eco, opening, minPly, duplicates } = filters;
+  const { player, color, opponent, opponentRating, requireDate, result, since, until, ratings, speeds, event, eco, opening, position, minPly, duplicates } = filters;
   const chip = (/** @type {string} */ field, /** @type {string} */ text, names = [field]) => ({ field, text, names });
   const range = since && until ? (since === until ? dateWords(since) : `${dateWords(since)}–${dateWords(until)}`) : since ? `since ${dateWords(since)}` : `until ${dateWords(until)}`;
   const speedWords = SPEEDS.filter(([name]) => speeds?.split(",").includes(name)).map(([, label]) => label);
@@ -96,6 +97,7 @@ export function filterWords(filters, variant) {
     ...(event ? [chip("event", event)] : []),
     ...(eco ? [chip("eco", eco)] : []),
     ...(opening ? [chip("eco", opening.replace(/[:,]$/, ""), ["opening"])] : []),
+    ...(position ? [chip("position", queryWords(position))] : []),
     ...(minPly ? [chip("minPly", `at least ${counted(Math.ceil(Number(minPly) / 2), "move")}`)] : []),
     ...(duplicates ? [chip("duplicates", "duplicates once")] : []),
     ...Object.entries(filters).filter(([name]) => !FILTERS.includes(name)).map(([name, value]) => chip(name, conditionWords(name, value))),
@@ -123,11 +125,12 @@ let removed = -1;
  * @param {HTMLElement} place
  * @param {Filters} filters
  * @param {string} variant
- * @param {{ hasGames: boolean, hasVariants: boolean, isMe: boolean, preparer: string | undefined }} shown `isMe` says whether the player
- *   is the user. `preparer` is the name of the person who prepares, an empty string for the user, or undefined.
- * @param {{ edit: (field: string) => void, remove: (names: string[]) => void, clear: () => void, openMe: () => void, leavePreparation: () => void }} on
+ * @param {{ hasGames: boolean, hasVariants: boolean, isMe: boolean, preparer: string | undefined, fen: string }} shown `isMe` says whether
+ *   the player is the user. `preparer` is the name of the person who prepares, an empty string for the user, or undefined. `fen` is the
+ *   position, or an empty string for the one in which games start.
+ * @param {{ edit: (field: string) => void, find: (query: string) => void, remove: (names: string[]) => void, clear: () => void, openMe: () => void, leavePreparation: () => void }} on
  */
-export function showChips(place, filters, variant, { hasGames, hasVariants, isMe, preparer }, on) {
+export function showChips(place, filters, variant, { hasGames, hasVariants, isMe, preparer, fen }, on) {
   const words = filterWords(filters, variant);
   const chips = words.map(({ field, text, names }, index) => {
     const isMine = isMe && field === "player";
@@ -150,7 +153,12 @@ export function showChips(place, filters, variant, { hasGames, hasVariants, isMe
   const variants = hasVariants && hasGames ? [["variant", "Variant"]] : [];
   const offers = [...(hasGames ? OFFERS : OFFERS_OF_COUNTS), ...variants].filter(([field = ""]) => !isSet(field)).map(([field = "", label = ""]) => offer(field, label));
   const clear = words.length ? [button({ class: "small plain", "data-focus": "clear" }, ["Clear all"], on.clear)] : [];
-  fill(place, ...chips, ...offers, ...clear);
+  const find = (/** @type {string} */ label, /** @type {string} */ query) =>
+    button({ class: "chip offer", "data-focus": `find-${label}`, title: `All games with ${label.toLowerCase()}, by any moves` }, [icon("plus"), label], () => on.find(query));
+  const ofBoard = hasGames && fen && !filters.position && preparer === undefined ? [find("These pawns", pawnsQuery(fen)), find("This material", materialQuery(fen))] : [];
+  fill(place, ...chips, ...ofBoard, ...offers, ...clear);
+  // The dialog contains the filters for which there is no room.
+  while (ofBoard.length && offers.length && place.scrollWidth > place.clientWidth) offers.pop()?.remove();
   // If there is no room for all chips, a single chip opens the dialog with all filters.
   if (place.scrollWidth > place.clientWidth) fill(place, ...chips, offer("", "Filter"), ...clear);
   if (removed >= 0 && document.activeElement === document.body) {

@@ -21,7 +21,8 @@ export function buildFilters() {
   if (dialog.open) return;
   fill(dialog);
   filtersDialog = new FiltersDialog(dialog, session.about, ({ filters, variant }) => {
-    const isOther = variant !== session.view.variant;
+    // The games with the same pawns or material came to the position by other moves, too.
+    const isOther = variant !== session.view.variant || (filters.position ?? "") !== (session.view.filters.position ?? "");
     void go({ filters, variant, list: "", ...(isOther && { fen: "", play: [], game: "" }) }, { push: true });
   });
 }
@@ -29,7 +30,9 @@ export function buildFilters() {
 /** @param {string} [field] The filter that gets the focus, or an empty string for the first one. */
 export function openFilters(field = "") {
   // The dialog does not exist while the index is being made.
-  filtersDialog?.open(session.view, field, session.prepared !== undefined);
+  const { view, answer } = session;
+  const isStart = !view.play.length && !view.fen;
+  filtersDialog?.open(view, field, session.prepared !== undefined, isStart ? "" : (answer?.polybook.fen ?? ""));
 }
 
 /** Opens the filters with a slash after the player's names, so that a further name can be typed. */

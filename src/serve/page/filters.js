@@ -8,6 +8,7 @@ import { button, dialogTop, div, field, fill, icon, make, on, p, segments, span,
 import { counted, dateWords, number, readMonth } from "./format.js";
 import { suggestionWords } from "./search.js";
 import { filterQuestion, joined, nameText, namesIn, put } from "./state.js";
+import { materialQuery, pawnsQuery } from "./structure.js";
 import { Combobox, marked } from "./suggest.js";
 
 /** @typedef {import("./api.js").About} About */
@@ -36,6 +37,8 @@ export class FiltersDialog {
   #facets;
   /** Whether the view always counts duplicates once. */
   #isOnce = false;
+  /** The position on the board, or an empty string for the one in which games start. */
+  #fen = "";
 
   /**
    * @param {HTMLDialogElement} dialog
@@ -73,8 +76,10 @@ export class FiltersDialog {
    * @param {Choice} choice
    * @param {string} name The name of the field that gets the focus, or an empty string.
    * @param {boolean} isOnce Whether the view always counts duplicates once, as a preparation does.
+   * @param {string} fen The position on the board, or an empty string for the one in which games start.
    */
-  open({ filters, variant }, name, isOnce) {
+  open({ filters, variant }, name, isOnce, fen) {
+    this.#fen = fen;
     this.#isOnce = isOnce;
     this.#choice = { filters: { ...filters }, variant };
     this.#build();
@@ -121,11 +126,22 @@ export class FiltersDialog {
   #others(variant) {
     return [
       pair(this.#name("event", "Event", "Any event", "event"), this.#name("eco", "Opening", "Name or ECO code: B90-B99", "opening")),
+      ...this.#board(),
       pair(this.#variants(variant), this.#least()),
       toggle("requireDate", "Only games with a date", "Otherwise games without a year pass every choice of years", Boolean(this.#choice.filters.requireDate), (isOn) =>
         this.#set("requireDate", isOn ? "true" : "")),
       this.#duplicates(),
     ];
+  }
+
+  /** Returns the field for the pawns or the material of the position on the board, and of the position that was chosen before. */
+  #board() {
+    const { position } = this.#choice.filters;
+    const found = this.#fen ? [[pawnsQuery(this.#fen), "These pawns"], [materialQuery(this.#fen), "This material"]] : [];
+    if (position && !found.some(([query]) => query === position)) found.push([position, "As chosen before"]);
+    if (!found.length) return [];
+    const options = /** @type {[string, string][]} */ ([["", "Anything"], ...found]);
+    return [field("position", "On the board", "in a position of the game", this.#segments("position", "On the board", options))];
   }
 
   #duplicates() {

@@ -176,6 +176,14 @@ export function removeFilters(names) {
   goFiltered(withoutFilters(session.view.filters, names), names.includes("variant"));
 }
 
+/**
+ * Shows the first moves of all games in which a query holds.
+ * @param {string} query
+ */
+export function findOnBoard(query) {
+  void go({ filters: { ...session.view.filters, position: query }, fen: "", play: [], game: "", list: "" }, { push: true });
+}
+
 export function clearFilters() {
   const { filters, variant } = session.view;
   goFiltered(sourceOnly(filters), variant);

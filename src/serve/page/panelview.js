@@ -16,7 +16,7 @@ import { firstPly, showLine } from "./line.js";
 import { isMe, myNames, otherPreparer } from "./me.js";
 import { addAll, openMe } from "./medialog.js";
 import { MovesTable } from "./moves.js";
-import { backToGame, changeFilters, clearFilters, closeGame, go, goInGame, goToPly, jump, listResult, play, removeFilters } from "./navigation.js";
+import { backToGame, changeFilters, clearFilters, closeGame, findOnBoard, go, goInGame, goToPly, jump, listResult, play, removeFilters } from "./navigation.js";
 import { preparationHeading, preparationLines, preparationTable } from "./prepare.js";
 import { drawRepertoire, latestGaps, repertoireContext } from "./repertoireview.js";
 import { chosenSource, hasCounts, hasOnlyCounts, hasVariants, session, sourceGames, uncountedGames } from "./session.js";
@@ -107,7 +107,7 @@ export function draw(counts, books, signal) {
   drawTally(total, isStart);
   drawSources();
   drawViews();
-  showChips(byId("chips"), filters, view.variant, { hasGames: !isCounts, hasVariants: hasVariants(), isMe: isMe(filters.player), preparer: session.prepared && otherPreparer() }, { edit: openFilters, remove: removeFilters, clear: clearFilters, openMe, leavePreparation });
+  showChips(byId("chips"), filters, view.variant, { hasGames: !isCounts, hasVariants: hasVariants(), isMe: isMe(filters.player), preparer: session.prepared && otherPreparer(), fen: isStart ? "" : tabled.polybook.fen }, { edit: openFilters, find: findOnBoard, remove: removeFilters, clear: clearFilters, openMe, leavePreparation });
   const last = line.at(-1)?.san;
   say(`${last ? `${last}. ` : ""}${positionName(counts, isStart)}, ${resultWords(counts, ofPlayer)}`);
   const names = opened ? `${opened.white.name} – ${opened.black.name}` : nameText(filters.player);

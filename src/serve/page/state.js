@@ -20,7 +20,7 @@
  */
 
 /** The names of the filters that the dialog contains, in their order in the address. */
-export const FILTERS = "player color opponent opponentRating result since until requireDate ratings speeds event eco opening minPly duplicates source".split(" ");
+export const FILTERS = "player color opponent opponentRating result since until requireDate ratings speeds event eco opening position minPly duplicates source".split(" ");
 
 /** Further names of filters in the address. */
 const ALIASES = new Map(Object.entries({ speed: "speeds", rating: "ratings", minPlies: "minPly" }));
