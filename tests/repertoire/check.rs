@@ -8,7 +8,7 @@ fn the_side_that_leaves_the_repertoire_is_reported_with_the_move() {
     let dir = dir.path();
     let repertoire = "1. e4 e5 (1... c5 $1 2. c3!? {Alapin} d5) 2. Nf3! Nc6 3. Bb5 a6 4. Ba4 *\n\n1. e4 e6 2. d4 *";
     let games = "1. e4 e5 2. Nf3 Nc6 3. Bb5 *\n\n1. e4 e5 2. Bc4 Nc6 *\n\n1. e4 d5 2. exd5 *\n\n1. d4 *\n\n1. e4 c5 2. c3 e6 3. d4 *\n\n\
-        1. e4 e5 2. Nf3 Nc6 3. Bb5 a6 4. Ba4 Nf6 *\n\n1. e4 e5 2. Nf3 Nc6 3. Bb5 a6 4. Ba4 *\n\n*\n\n1. e4 e6 2. d4 d5 3. -- *\n\n\
+        1. e4 e5 2. Nf3 Nc6 3. Bb5 a6 4. Ba4 Nf6 *\n\n1. e4 e5 2. Nf3 Nc6 3. Bb5 a6 4. Ba4 *\n\n[Event \"none\"]\n\n*\n\n1. e4 e6 2. d4 d5 3. -- *\n\n\
         1. e4 c6 2. Ke3 d5 *";
     let document = check(dir, repertoire, games, "white");
     assert_eq!(
