@@ -13,8 +13,8 @@ use super::{
     result::GameResult,
     tags::{
         BadTagLines, MoveNumber, Movetext, NextLines, Tag, Tags, beginning_of_moves,
-        damaged_start_tag, end_of_bad_tag, ends_game, first_tag, is_tag_start, moves_begin,
-        number_after_tags, read_tag, tag_on_next_lines, tag_text,
+        bracketed_number, damaged_start_tag, end_of_bad_tag, ends_game, first_tag, is_tag_start,
+        moves_begin, number_after_tags, read_tag, tag_on_next_lines, tag_text,
     },
     text::Text,
     word::{blank, first_word, is_control, markup},
@@ -507,6 +507,10 @@ impl<'a> GameReader<'a> {
     /// - If a line looks like moves or opens a comment, the next tag must certainly belong to this game.
     /// - Any other line must be followed by a tag of this game on one of the next lines, before a blank line.
     fn end_of_text_between_tags(&mut self, is_line: bool) -> Option<usize> {
+        let is_bracket = self.text.get(self.at) == Some(&b'[');
+        if is_bracket && bracketed_number(self.text.ahead(self.at)) == 0 {
+            return None;
+        }
         let line = self.line_between_tags();
         let may_end_tags = match line.get(0) {
             None | Some(b';') => return None,

@@ -297,10 +297,17 @@ impl<'a> GameReader<'a> {
     /// [`next_token`]: GameReader::next_token
     #[inline(always)]
     pub fn peek_word(&mut self) -> Option<Word> {
+        self.pass_numbers()?;
+        Word::before_blank(self.text.first_chunk(self.at)?)
+    }
+
+    /// Advances past blanks and the numbers of moves, and stops at a letter. Returns `None` if it stops at anything else.
+    #[inline(always)]
+    fn pass_numbers(&mut self) -> Option<()> {
         loop {
             match *self.text.get(self.at)? {
                 b' ' | b'\n' | b'\r' | b'.' | b'\t' => self.at += 1,
-                b'a'..=b'h' | b'A'..=b'Z' => break,
+                b'a'..=b'h' | b'A'..=b'Z' => return Some(()),
                 b'1'..=b'9' => {
                     let mut end = self.at + 1;
                     while self.text.get(end).is_some_and(u8::is_ascii_digit) {
@@ -321,7 +328,23 @@ impl<'a> GameReader<'a> {
                 _ => return None,
             }
         }
-        Word::before_blank(self.text.first_chunk(self.at)?)
+    }
+
+    /// Reads the next move of the main line if only blanks and move numbers precede it, and if it is [plain](is_plain) or
+    /// castling. Otherwise returns `None`, and [`next_token`](GameReader::next_token) reads what follows. The reader must
+    /// not be inside a variation.
+    #[inline(always)]
+    fn read_plain_move(&mut self) -> Option<&'a [u8]> {
+        self.pass_numbers()?;
+        let end = self.end_of_move_bytes(self.at + 1);
+        let text = self.text.passed(self.at, end);
+        let is_move = is_plain(text) || matches!(text, b"O-O" | b"O-O-O");
+        if !is_move || self.text.get(end).is_some_and(|byte| may_go_on(*byte)) {
+            return None;
+        }
+        self.at = end;
+        self.moves += 1;
+        Some(text)
     }
 
     /// Skips a comment in braces at the current offset. Returns `false` if none begins there, or if the comment is not
@@ -344,15 +367,22 @@ impl<'a> GameReader<'a> {
         self.moves += usize::from(self.depth == 0);
     }
 
+    /// Returns the offset of the first byte at or after the offset `at` that is not a [move byte](is_move_byte).
+    #[inline(always)]
+    fn end_of_move_bytes(&self, at: usize) -> usize {
+        let mut end = at;
+        while self.text.get(end).is_some_and(|byte| is_move_byte(*byte)) {
+            end += 1;
+        }
+        end
+    }
+
     /// Reads the word at the current offset, which begins with a letter. Returns the token that the word forms, usually
     /// a move. If the word forms no token, skips it and returns `None`.
     #[inline]
     fn read_move(&mut self) -> Option<Token<'a>> {
         let offset = self.at;
-        let mut end = offset + 1;
-        while self.text.get(end).is_some_and(|byte| is_move_byte(*byte)) {
-            end += 1;
-        }
+        let end = self.end_of_move_bytes(offset + 1);
         let text = self.text.passed(offset, end);
         if is_plain(text) && !self.text.get(end).is_some_and(|byte| may_go_on(*byte)) {
             self.at = end;
@@ -415,7 +445,8 @@ impl<'a> GameReader<'a> {
                 },
             };
         }
-        let word = without_marks(first_word(&rest[gap..]));
+        let rest = &rest[gap..];
+        let word = without_marks(first_word(&rest[..rest.len().min(MAX_MARKER_LENGTH)]));
         let goes_on = gap > 0 && is_rest_of_move(word);
         if !goes_on {
             // After a move number, the letter is certainly not a mark.
@@ -551,10 +582,7 @@ impl<'a> GameReader<'a> {
             if length == 0 {
                 return end;
             }
-            end += length;
-            while self.text.get(end).is_some_and(|byte| is_move_byte(*byte)) {
-                end += 1;
-            }
+            end = self.end_of_move_bytes(end + length);
         }
     }
 
@@ -705,10 +733,7 @@ impl<'a> GameReader<'a> {
             }
         }
         let end_of_digits = end;
-        let mut end = end;
-        while self.text.get(end).is_some_and(|byte| is_move_byte(*byte)) {
-            end += 1;
-        }
+        let end = self.end_of_move_bytes(end);
         let word = self.text.passed(offset, self.end_of_move(offset, end));
         let is_castling = match word.split_first() {
             Some((b'0', after)) => after.get(dash(after)) == Some(&b'0'),
@@ -777,11 +802,7 @@ impl<'a> GameReader<'a> {
         }
         let piece = figurine(rest);
         if piece > 0 {
-            let mut end = offset + piece;
-            while self.text.get(end).is_some_and(|byte| is_move_byte(*byte)) {
-                end += 1;
-            }
-            return self.read_odd_move(end);
+            return self.read_odd_move(self.end_of_move_bytes(offset + piece));
         }
         if let Some(end) = self.read_spaced_marker() {
             return end;
@@ -988,6 +1009,12 @@ impl<'a> GameReader<'a> {
     pub fn rest_of_moves(&mut self, mut f: impl FnMut(&[u8])) -> GameEnd {
         self.without_variations(|reader| {
             loop {
+                while let Some(text) = reader.read_plain_move() {
+                    f(text);
+                }
+                if reader.pass_closed_comment() {
+                    continue;
+                }
                 match reader.next_token() {
                     Token::End(end) => return end,
                     token => f(token.text()),
@@ -1198,14 +1225,42 @@ mod tests {
         }
     }
 
+    /// Returns the texts of the moves of each game, how the game ended, and the offset after it.
+    fn rests(
+        text: &[u8],
+        read: impl Fn(&mut GameReader<'_>, &mut Vec<String>) -> GameEnd,
+    ) -> Vec<(Vec<String>, GameEnd, usize)> {
+        let mut games = GameReader::new(text);
+        let mut rests = Vec::new();
+        while games.next_game() {
+            let mut moves = Vec::new();
+            let end = read(&mut games, &mut moves);
+            rests.push((moves, end, games.at));
+        }
+        rests
+    }
+
     #[track_caller]
     fn check(text: &str) {
         let [peeked, read] = [true, false].map(|peeks| words(text.as_bytes(), peeks));
         assert_eq!(peeked, read, "{text}");
+        let say = |text: &[u8]| text.escape_ascii().to_string();
+        let at_once = rests(text.as_bytes(), |reader, moves| {
+            reader.rest_of_moves(|text| moves.push(say(text)))
+        });
+        let one_by_one = rests(text.as_bytes(), |reader, moves| {
+            loop {
+                match reader.next_token() {
+                    Token::End(end) => return end,
+                    token => moves.push(say(token.text())),
+                }
+            }
+        });
+        assert_eq!(at_once, one_by_one, "{text}");
     }
 
     #[test]
-    fn peeking_finds_the_ends_that_reading_finds() {
+    fn all_ways_to_read_find_the_same_ends() {
         for text in [
             "12. e4 e5 1-0 1. d4 *",
             "12... e4 2-0 5-0 1. d4 *",
@@ -1369,11 +1424,11 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(3000))]
 
         #[test]
-        fn peeking_finds_the_tokens_that_reading_finds(
+        fn all_ways_to_read_find_the_same_moves(
             parts in proptest::collection::vec(
                 proptest::sample::select(&[
                     "1", "0", "-", ":", "/", "1/2", "0.5", "0,5", "½", "–", " ", "\n", "\u{a0}", ",", ".", "=", "+", "*",
-                    "e4", "e.p.", "O-O", "0-0", "1-0", "24", "(", ")", "(Q)", "{", "}", ";", "e8", "N", "[x]", "$1", "!",
+                    "e4", "e.p.", "O-O", "0-0", "1-0", "24", " 2. Nf3 ", "O-O-O", "d8=Q+", "\n\n", "(", ")", "(Q)", "{", "}", ";", "e8", "N", "[x]", "$1", "!",
                     "--", "\u{2026}", "[A \"\"]\n", "\n[A \"-\"]\n2. ", "2. ", "12. ", "<br />", "&nbsp;", "[/b]", "[2]", "\0", "\u{2019}", "\\", "%", "\u{25a1}", "x", "♘f3", "draw", "White wins", "remis",
                     " words that are far too long for a result of a game of chess ", "2-0", "\u{2206}",
                 ][..]),

@@ -832,6 +832,10 @@ pub(super) fn beginning_of_moves(text: &[u8]) -> Option<Movetext> {
         };
         return (bracketed_number(after) == 0 && is_move(after)).then_some(Movetext::Number);
     }
+    // Any other bracket begins a tag, or something else that is not movetext.
+    if text.first() == Some(&b'[') {
+        return None;
+    }
     let is_between = |at: usize| match text.get(at) {
         Some(b'.' | b' ' | b'\n' | b'\r') => 1,
         Some(byte) if !byte.is_ascii() || is_control(*byte) => blank(&text[at..]),

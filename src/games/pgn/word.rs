@@ -6,8 +6,18 @@ use memchr::memchr3;
 /// Returns `true` if `byte` can be part of a move after the first byte of the move.
 #[inline]
 pub(super) fn is_move_byte(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric()
-        || matches!(byte, b'+' | b'#' | b'=' | b'-' | b':' | b'@' | b'/' | b'_')
+    static IS_MOVE_BYTE: [bool; 256] = {
+        let mut is_move_byte = [false; 256];
+        let mut byte = 0;
+        while byte < 256 {
+            let this = byte as u8;
+            is_move_byte[byte] = this.is_ascii_alphanumeric()
+                || matches!(this, b'+' | b'#' | b'=' | b'-' | b':' | b'@' | b'/' | b'_');
+            byte += 1;
+        }
+        is_move_byte
+    };
+    IS_MOVE_BYTE[usize::from(byte)]
 }
 
 /// Returns `true` if `byte` is not a [move byte](is_move_byte), but a move can nevertheless continue with it. Examples
