@@ -534,7 +534,7 @@ impl EloRange {
 }
 
 impl Players {
-    /// Returns `true` if game `id` has players, a color and a result that the filters require.
+    /// Returns `true` if game `id` meets the filters by player, by the player's color and by result.
     fn admit(&self, games: &GameColumns, id: usize) -> bool {
         let [white, black] = games.players[id];
         is_one_of(&self.white, white)

@@ -584,9 +584,8 @@ impl Finder<'_> {
         self.to_records(self.bucket_range(key))
     }
 
-    /// Returns a range of bucket numbers, not of records. The range contains only the number of the bucket for the key
-    /// `key`. If the position with this key was counted, the bucket contains all records of the position.
-    /// [`to_records`](Finder::to_records) converts the range to the range of the records in the bucket.
+    /// Returns the number of the bucket with the records of the position `key`, as a range that contains only this number.
+    /// [`to_records`](Finder::to_records) converts it to the range of the records in the bucket.
     ///
     /// Each shard is divided into buckets. Two records of a shard are in the same bucket if the leading bits of their
     /// keys are equal.

@@ -84,7 +84,7 @@ impl Comparison {
     }
 }
 
-/// The fields of a FEN that a query gives.
+/// A FEN in a query. The placement of the pieces must be given; the other fields may be left out.
 #[derive(Clone, Debug)]
 pub(super) struct FenFields {
     pub board: Board,

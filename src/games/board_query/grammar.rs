@@ -17,7 +17,7 @@ use super::ast::{
 /// The maximum depth to which parts of a query, such as expressions in parentheses, may be nested.
 pub(super) const MAX_LEVELS: usize = 64;
 
-/// The rest of the text, and the depth of nesting at its beginning.
+/// The text that is not parsed yet, and the depth of nesting at its beginning.
 type QueryText<'t> = Stateful<LocatingSlice<&'t str>, usize>;
 
 /// A syntax error in a query: its offset in the text, and the problem.
@@ -53,7 +53,7 @@ fn fault<T>(at: usize, problem: impl Into<String>) -> Parsed<T> {
     }))
 }
 
-/// Fails at the current offset, and quotes the text there.
+/// Returns the error that `what` was expected at the current offset, and quotes the text there.
 fn expected<T>(input: &QueryText<'_>, what: &str) -> Parsed<T> {
     let rest = *input.input;
     let is_word = |c: &char| c.is_ascii_alphanumeric();

@@ -72,7 +72,8 @@ pub(super) struct Program {
     can_end: bool,
 }
 
-/// What the evaluation of a game knows about a [`Slot`] in the current position.
+/// The result of the test in a [`Slot`] for the current position of a game, and what the test remembers of earlier
+/// positions.
 #[derive(Copy, Clone, Default, Debug)]
 struct SlotState {
     /// Whether the test passes in the current position.

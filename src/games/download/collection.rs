@@ -45,7 +45,7 @@ pub(super) struct Collection {
     /// The temporary file with the texts of the new games.
     spool: BufWriter<File>,
     spooled: u64,
-    /// Whether a text could not be written to the temporary file.
+    /// Whether the text of a game could not be written to the temporary file.
     is_broken: bool,
     new: Vec<NewGame>,
     /// The maximum number of games of each account: older ones of the new games are not added.
@@ -177,7 +177,7 @@ impl Collection {
         self.old.of_accounts[account]
     }
 
-    /// Returns what earlier downloads have received of an account.
+    /// Returns which games of an account earlier downloads have received.
     pub(super) fn completed(&self, account: usize) -> &CompletedAccount {
         &self.accounts[account].completed
     }
@@ -189,7 +189,7 @@ impl Collection {
         games.is_changed = true;
     }
 
-    /// Returns `true` if no more games can be added, because a text could not be written.
+    /// Returns `true` if no more games can be added, because the temporary file could not be written.
     pub(super) fn is_broken(&self) -> bool {
         self.is_broken
     }

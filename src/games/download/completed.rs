@@ -12,14 +12,14 @@ use crate::{
     storage::output::{AtomicFile, BufferedFile},
 };
 
-/// What has been received of all accounts.
+/// Which games of all accounts have been downloaded.
 #[derive(Clone, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 pub(super) struct Completed {
     #[serde(rename = "polybookDownload")]
     accounts: BTreeMap<String, CompletedAccount>,
 }
 
-/// What has been received of an account.
+/// Which games of an account have been downloaded.
 #[derive(Clone, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 #[serde(default)]
 pub(super) struct CompletedAccount {
@@ -59,8 +59,8 @@ impl Completed {
         }
     }
 
-    /// Returns what has been received of an account, whose games the PGN file contains `games` times. `key` names the
-    /// account and its conditions. Returns an empty value if games were removed from the PGN file.
+    /// Returns which games of an account have been downloaded. `key` names the account and its conditions, and `games` is
+    /// the number of its games in the PGN file. Returns an empty value if games were removed from the PGN file.
     pub(super) fn get(&self, key: &str, games: u64) -> CompletedAccount {
         let known = self.accounts.get(key).filter(|known| known.games <= games);
         known.cloned().unwrap_or_default()

@@ -346,8 +346,8 @@ impl Download {
         })
     }
 
-    /// Returns an error if a condition cannot be applied to the games of a service: the games of Chess.com do not say
-    /// whether they are rated.
+    /// Returns an error if an account is at Chess.com and the conditions depend on whether games are rated, which is not
+    /// in the tags of Chess.com's games.
     fn check(&self) -> Result<()> {
         let rated = self.options.selection.rated.as_ref();
         let is_unknown = rated.is_some_and(|wanted| !wanted.contains(&RatedStatus::Unknown));

@@ -27,7 +27,7 @@ struct LichessGames {
 }
 
 impl Download {
-    /// Downloads the games of an account at Lichess. The oldest game comes first. If the number of games is limited, the
+    /// Downloads the games of `account`, which is `accounts[number]`, from Lichess. The oldest game comes first. If the number of games is limited, the
     /// newest game comes first instead.
     pub(super) fn lichess_games(
         &self,
@@ -162,7 +162,7 @@ impl Download {
         format!("/api/games/user/{}?{}", account.name(), query.join("&"))
     }
 
-    /// Downloads the games of an account at Chess.com, which sends the games of a month in one answer. The oldest month
+    /// Downloads the games of `account`, which is `accounts[number]`, from Chess.com, which sends the games of a month in one answer. The oldest month
     /// comes first. If the number of games is limited, the newest month comes first instead.
     pub(super) fn chess_com_games(
         &self,
@@ -215,7 +215,7 @@ impl Download {
         Ok(())
     }
 
-    /// Downloads the games of a month. If the month was downloaded before, asks Chess.com to send the games only if a game
+    /// Downloads the games of a month of `account`, which is `accounts[number]`. If the month was downloaded before, asks Chess.com to send the games only if a game
     /// has been added to the month since.
     fn month(
         &self,
@@ -281,8 +281,8 @@ impl Download {
         }
     }
 
-    /// Tells the meter how many games will be received, if this is known. `all` is the number of games of the account, or
-    /// `None` if the service does not say it.
+    /// Tells the meter how many games of `accounts[number]` will be received, if this is known. `all` is the number of all
+    /// games of the account, or `None` if it is unknown.
     fn expect_games(&self, number: usize, all: Option<u64>) -> Result<()> {
         let old = self.collected.with(|games| Ok(games.old_games(number)))?;
         let max = self.options.max.unwrap_or(u64::MAX);
