@@ -1053,7 +1053,12 @@ mod tests {
     /// A text can consist of very many tiny games.
     #[test]
     fn defects_of_tiny_games_are_not_copied() {
-        let suite = SuiteFile::parse("x".as_ref(), "*\n*\n".into(), Variant::Standard).unwrap();
+        let suite = SuiteFile::parse(
+            "x".as_ref(),
+            "[A \"\"]\n*\n[A \"\"]\n*\n".into(),
+            Variant::Standard,
+        )
+        .unwrap();
         let is_borrowed = |entry: &SuiteEntry| matches!(entry.defect, Some(Cow::Borrowed(_)));
         assert!(suite.entries.len() == 2 && suite.entries.iter().all(is_borrowed));
     }
