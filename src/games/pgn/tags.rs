@@ -321,6 +321,8 @@ pub(super) struct BadTagLines {
     start: usize,
     /// The start of the line at which the last search stopped.
     end: usize,
+    /// The start of a line after which no other line begins within [`MAX_BAD_TAG_LENGTH`] bytes.
+    long_line: Option<usize>,
 }
 
 impl BadTagLines {
@@ -340,12 +342,18 @@ impl BadTagLines {
             if line != at && is_tag_start(text, line) {
                 break true;
             }
-            if text.get(line) != Some(&b'[') || line - at > MAX_BAD_TAG_LENGTH {
+            if text.get(line) != Some(&b'[')
+                || line - at > MAX_BAD_TAG_LENGTH
+                || self.long_line == Some(line)
+            {
                 break false;
             }
             match next_line_if_near(text, line) {
                 Some(next) => line = next,
-                None => break false,
+                None => {
+                    self.long_line = Some(line);
+                    break false;
+                }
             }
         };
         self.end = line;

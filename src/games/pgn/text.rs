@@ -223,6 +223,8 @@ mod tests {
         check(b"[FEN ", [b"\xc3\xbc", b"\x94"]);
         check(b"[Board 3]\n[FEN ", [b"a", b"' "]);
         check(b"[White 'x", [b"\x94]", b"\""]);
+        // A long line after brackets in a variation.
+        check(b"1. e4 (", [b"\n[x", b"$1\0"]);
     }
 
     /// Checks that the games of a text begin at ascending offsets. Otherwise, the reader would never reach the end.
