@@ -627,7 +627,7 @@ fn unclosed_at(text: Text<'_>, start: usize, end: usize, close: Option<usize>) -
             continue;
         }
         let closes_it = close.is_some_and(|close| {
-            close - at <= MAX_COMMENT_DISTANCE && memchr(b'{', text.passed(at, close)).is_none()
+            close - at <= MAX_COMMENT_DISTANCE && text.part(at, close).find(b'{', 0).is_none()
         });
         // The closing brace found for this line is also the first one after all later lines, so they need no check.
         return (!closes_it).then_some(at);
