@@ -7,7 +7,7 @@
 //! line and the next closing brace, or if there is no closing brace within [`MAX_COMMENT_DISTANCE`], the comment counts
 //! as unclosed, and the next game begins at this line.
 
-use memchr::{memchr, memchr2};
+use memchr::memchr2;
 
 use super::{
     result::GameResult,
