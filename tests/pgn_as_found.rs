@@ -788,6 +788,26 @@ fn tags_in_other_quotation_marks_are_filtered_by() {
         ("&quot;", "&quot;"),
         ("«", "»"),
         ("\\\"", "\\\""),
+        ("‹", "›"),
+        ("『", "』"),
+        ("《", "》"),
+        ("〝", "〟"),
+        ("❝", "❞"),
+        ("״", "״"),
+        ("ʺ", "ʺ"),
+        ("＇", "＇"),
+        ("&#8220;", "&#8221;"),
+        ("&lsquo;", "&rsquo;"),
+        ("&#034;", "&#034;"),
+        ("''", "''"),
+        ("``", "''"),
+        // Blanks and signs between the name and the value.
+        ("\u{a0}\"", "\""),
+        ("\u{3000}“", "”"),
+        ("\u{200b}\"", "\""),
+        ("\u{b}\"", "\""),
+        ("= \"", "\""),
+        (": “", "”"),
     ] {
         let game = |white: &str, first: &str| {
             format!(
@@ -803,6 +823,63 @@ fn tags_in_other_quotation_marks_are_filtered_by() {
         assert_eq!(made.report.totals.games.counted, 1, "{open}");
         made.line("d4", 2);
         assert_eq!(made.report.warnings, Vec::<String>::new(), "{open}");
+    }
+}
+
+/// Markdown escapes brackets.
+#[test]
+fn escaped_brackets_around_tags() {
+    for (open, close) in [("\"", "\""), ("“", "”"), ("'", "'")] {
+        let tag = |name: &str, value: &str| format!("\\[{name} {open}{value}{close}\\]\n");
+        let game = |white: &str| {
+            tag("White", white)
+                + &tag("Date", "2020.01.02")
+                + &tag("Result", "0-1")
+                + "\n1. e4 e5\n\n"
+        };
+        let filter = polybook::selection::Selection {
+            white: vec!["Rosa, Q".to_owned()],
+            ..Default::default()
+        };
+        let text = game("Paulus, K") + &game("Rosa, Q");
+        let made = make_with(text.as_bytes(), |run| run.selection(filter.clone())).unwrap();
+        assert_eq!(made.report.totals.games.counted, 1, "{open}");
+        assert_eq!(made.report.totals.unreadable_results, 0, "{open}");
+        made.line("e4 e5", 2);
+    }
+}
+
+/// Moves after the tags on a single line of markup belong to their game.
+#[test]
+fn games_on_one_line_of_a_web_page() {
+    for end in [
+        "<br>", "<br />", "</p><p>", "&nbsp;", "&#10;", "[br]", "\u{b}", "\u{c}", " ", "\u{2028}",
+    ] {
+        let game = "[White \"A\"]\n[Result \"1-0\"]\n\n1. e4 e5 2. Nf3 1-0\n\n".replace('\n', end);
+        let made = make(game.repeat(3));
+        made.games(3, 0).plies(9).line("e4 e5 Nf3", 6);
+        let is_markup = end.starts_with(['<', '&', '[']);
+        let warnings = &made.report.warnings;
+        assert_eq!(
+            warnings.len(),
+            usize::from(is_markup),
+            "{end}: {warnings:?}"
+        );
+    }
+}
+
+/// Tags after an unclosed comment are not left out without a word.
+#[test]
+fn an_unclosed_comment_before_tags_is_reported() {
+    for before in ["{{", "{ ", "{x [White \"A\"] "] {
+        let made = make(format!(
+            "{before}[White \"B\"]\n[Result \"1-0\"]\n\n1. e4 e5 1-0\n"
+        ));
+        let warnings = &made.report.warnings;
+        assert!(
+            warnings[0].contains("skipped, the first time at byte 0"),
+            "{before}: {warnings:?}"
+        );
     }
 }
 

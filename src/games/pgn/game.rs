@@ -260,7 +260,10 @@ impl<'a> GameReader<'a> {
                 _ => match self.pass_comment() {
                     Ok(true) => {}
                     Ok(false) => return,
-                    Err(end) => self.at = end,
+                    Err(end) => {
+                        self.stray_text.get_or_insert(self.at);
+                        self.at = end;
+                    }
                 },
             }
         }
@@ -444,6 +447,11 @@ impl<'a> GameReader<'a> {
                 }
                 // `[1] e4 e5 [2] Nf3`
                 None if moves_begin(self.text.ahead(self.at)) => return,
+                // `[b]` or `[/b]`
+                None if markup(self.text.ahead(self.at)) > 0 => {
+                    self.stray_text.get_or_insert(self.at);
+                    self.pass_markup();
+                }
                 None if self.text.get(self.at) == Some(&b'[') => self.pass_bad_tag(),
                 None => return,
             }
@@ -453,7 +461,7 @@ impl<'a> GameReader<'a> {
             let (mut breaks, mut is_line) = (0, false);
             loop {
                 match self.text.get(self.at) {
-                    Some(b' ' | b'\t') => self.at += 1,
+                    Some(b' ' | b'\t' | 0x0b | 0x0c) => self.at += 1,
                     Some(b']') => {
                         breaks = 0;
                         self.at += 1;
@@ -466,6 +474,11 @@ impl<'a> GameReader<'a> {
                         self.at += 1;
                     }
                     None => return,
+                    Some(b'<' | b'&') if markup(self.text.ahead(self.at)) > 0 => {
+                        self.stray_text.get_or_insert(self.at);
+                        self.pass_markup();
+                        breaks = 0;
+                    }
                     Some(_) => {
                         if !blank_line && let Some(end) = self.end_of_text_between_tags(is_line) {
                             self.bad_tag.get_or_insert(self.at);

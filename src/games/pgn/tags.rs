@@ -477,7 +477,7 @@ fn standard_name(name: &[u8]) -> &[u8] {
 
 /// The quotation marks that may be around the value of a tag, in UTF-8, in Windows-1252 and as character references. The
 /// quote of the PGN standard comes first.
-const MARKS: [&[u8]; 42] = [
+const MARKS: [&[u8]; 72] = [
     b"\"",
     b"\\\"",
     b"'",
@@ -499,19 +499,49 @@ const MARKS: [&[u8]; 42] = [
     b"\xc2\xab",
     b"\xc2\xbb",
     b"\xef\xbc\x82",
+    b"\xef\xbc\x87",
     b"\xe3\x80\x8c",
-    b"\xe3\x80\x8d", // «»＂「」
+    b"\xe3\x80\x8d", // «»＂＇「」
+    b"\xe3\x80\x8e",
+    b"\xe3\x80\x8f",
+    b"\xe3\x80\x88",
+    b"\xe3\x80\x89",
+    b"\xe3\x80\x8a",
+    b"\xe3\x80\x8b", // 『』〈〉《》
+    b"\xe3\x80\x9d",
+    b"\xe3\x80\x9e",
+    b"\xe3\x80\x9f", // 〝〞〟
+    b"\xe2\x9d\x9b",
+    b"\xe2\x9d\x9c",
+    b"\xe2\x9d\x9d",
+    b"\xe2\x9d\x9e", // ❛❜❝❞
+    b"\xca\xb9",
+    b"\xca\xba",
+    b"\xd7\xb4", // ʹʺ״
     b"&quot;",
+    b"&QUOT;",
     b"&#34;",
+    b"&#034;",
     b"&#x22;",
     b"&apos;",
     b"&#39;",
+    b"&#039;",
     b"&#x27;",
     b"&ldquo;",
     b"&rdquo;",
     b"&bdquo;",
     b"&laquo;",
     b"&raquo;",
+    b"&lsquo;",
+    b"&rsquo;",
+    b"&sbquo;",
+    b"&lsaquo;",
+    b"&rsaquo;",
+    b"&#8216;",
+    b"&#8217;",
+    b"&#8220;",
+    b"&#8221;",
+    b"&#8222;",
     b"\x84",
     b"\x91",
     b"\x92",
@@ -567,20 +597,34 @@ fn last_mark(text: &[u8]) -> Option<usize> {
 /// Returns the name of a tag, and the offset of the quotation mark before the tag's value. `tag` begins at the opening
 /// bracket. Returns `None` if no tag begins there.
 fn name_and_mark(tag: &[u8]) -> Option<(&[u8], usize)> {
-    let is_blank = |at: usize| matches!(tag.get(at), Some(b' ' | b'\t'));
-    let mut at = 1;
-    while is_blank(at) {
-        at += 1;
-    }
-    let name_at = at;
+    let name_at = after_blanks_in(tag, 1);
+    let mut at = name_at;
     while tag.get(at).is_some_and(|byte| is_name_byte(*byte)) {
         at += 1;
     }
     let name = &tag[name_at.min(tag.len())..at.min(tag.len())];
-    while is_blank(at) {
-        at += 1;
+    at = after_blanks_in(tag, at);
+    // `[White = "Tal"]`
+    if at > name_at + name.len() && matches!(tag.get(at), Some(b'=' | b':')) {
+        at = after_blanks_in(tag, at + 1);
     }
     (!name.is_empty() && first_mark(&tag[at..]).is_some()).then_some((name, at))
+}
+
+/// Returns the offset of the first byte of `tag` at or after `at` that belongs neither to a blank of ASCII nor to an
+/// [unusual blank](blank). Stops at a line break.
+fn after_blanks_in(tag: &[u8], mut at: usize) -> usize {
+    loop {
+        let length = match tag.get(at) {
+            Some(b' ' | b'\t' | 0x0b | 0x0c) => 1,
+            Some(byte) if !byte.is_ascii() || is_control(*byte) => blank(&tag[at..]),
+            _ => 0,
+        };
+        if length == 0 {
+            return at;
+        }
+        at += length;
+    }
 }
 
 #[inline]
@@ -654,6 +698,8 @@ pub(super) fn read_tag(text: Text<'_>, at: usize) -> Option<(Tag<'_>, usize)> {
             _ if escaped_end.is_some_and(|(_, end)| found > end + WINDOW) => return escaped_end,
             _ if is_escaped => {}
             Some(b']') => return Some((tag().without_second_quotes(), after + 1)),
+            // Markdown escapes brackets.
+            Some(b'\\') if text.get(after + 1) == Some(&b']') => return Some((tag(), after + 2)),
             None | Some(b'\n' | b'\r') => return Some((tag(), after)),
             // `[White "A”][Black "B"]`
             Some(_) => {
@@ -689,9 +735,15 @@ fn oddly_quoted<'a>(text: Text<'a>, name: &'a [u8], mark: usize) -> (Tag<'a>, us
             return unclosed(text, name, start, stop);
         }
         let before = text.behind(start, stop).trim_ascii_end();
-        if let Some(mark) = last_mark(before) {
-            let blanks = text.behind(start, stop).len() - before.len();
-            let value = text.passed(start, stop - blanks - mark);
+        let before = before.strip_suffix(b"\\").unwrap_or(before);
+        if let Some(close) = last_mark(before) {
+            let after = text.behind(start, stop).len() - before.len();
+            let (open, close) = (text.part(mark, start), &before[before.len() - close..]);
+            let value = text.passed(start, stop - after - close.len());
+            // `[White ''Tal'']`
+            let inner = value.strip_prefix(open.ahead(0));
+            let inner = inner.and_then(|inner| inner.strip_suffix(close));
+            let value = inner.unwrap_or(value);
             return (Tag { name, value }, stop + 1);
         }
         at = stop + 1;
