@@ -760,6 +760,43 @@ fn bytes_after_the_end_of_compressed_data_are_a_warning() {
     }
 }
 
+/// Of concatenated zip archives, only the last one is read. This is said.
+#[cfg(feature = "compression")]
+#[test]
+fn bytes_before_a_zip_archive_are_a_warning() {
+    use std::io::Write;
+    let dir = temp();
+    let pack = |game: &str| {
+        let mut packer = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
+        let options = zip::write::SimpleFileOptions::default();
+        packer.start_file("a.pgn", options).unwrap();
+        packer.write_all(game.as_bytes()).unwrap();
+        packer.finish().unwrap().into_inner()
+    };
+    let last = pack("1. e4 e5 1-0\n");
+    let first = pack("1. d4 d5 2. c4 e6 1-0\n\n1. c4 *\n");
+    for before in [&first, &last, &[&first[..], &last].concat()] {
+        fs::write(dir.path().join("two.zip"), [before, &last[..]].concat()).unwrap();
+        let output = crate::common::run(
+            dir.path(),
+            "make-book two.zip --min-game 1 --bin x.bin --force",
+        );
+        let said = String::from_utf8_lossy(&output.stderr);
+        let warning = format!(
+            "did not read {} bytes before the last zip archive",
+            before.len()
+        );
+        assert!(
+            said.contains(&warning) && said.contains("1 counted"),
+            "{said}"
+        );
+    }
+    fs::write(dir.path().join("one.zip"), &last).unwrap();
+    let output = crate::common::run(dir.path(), "make-book one.zip --min-game 1 --bin y.bin");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(!said.contains("warning"), "{said}");
+}
+
 #[test]
 fn text_in_utf_32_is_not_called_utf_16() {
     let dir = temp();

@@ -16,7 +16,7 @@ use super::{
     unpack::{Unpacker, trailing},
 };
 use crate::{
-    error::{At, Error, Result},
+    error::{At, Error, Result, plural},
     kind::FileKind,
 };
 
@@ -96,14 +96,14 @@ fn send_members(
         mut archive,
         members,
         others,
-        trailing,
+        unread,
     } = open_zip(path, archive)?;
     let others = described(&others).map(|description| {
         format!(
             "polybook did not read {description}: unpack the archive and give the files of games"
         )
     });
-    let unread: Vec<String> = others.into_iter().chain(trailing).collect();
+    let unread: Vec<String> = others.into_iter().chain(unread).collect();
     if !unread.is_empty() {
         // The stream is opened only once, so `left_out` cannot have a value yet.
         let _ = sender.left_out.set(unread.join("; "));
@@ -136,8 +136,8 @@ struct OpenedArchive<R> {
     members: Vec<usize>,
     /// The names of the other files.
     others: Vec<String>,
-    /// A description of the bytes after the end of the archive, if there are any.
-    trailing: Option<String>,
+    /// Descriptions of the bytes before and after the archive, if there are any.
+    unread: Vec<String>,
 }
 
 /// Opens a zip archive for reading. Ignores directories, and the files in which macOS stores the attributes of other
@@ -164,7 +164,7 @@ fn open_zip<R: Read + Seek>(path: &Path, mut archive: R) -> Result<OpenedArchive
     }
     let members = archive.len() as u64;
     let ends = ends.iter().filter(|end| end.members == members);
-    let Some(after) = ends.map(|end| end.after).min() else {
+    let Some(end) = ends.min_by_key(|end| end.after) else {
         let problem = "this zip archive contains several files with the same name: unpack each file under a name of \
                        its own, and give the files";
         return Err(Error::file(path, problem));
@@ -210,11 +210,19 @@ fn open_zip<R: Read + Seek>(path: &Path, mut archive: R) -> Result<OpenedArchive
             return Err(Error::file(path, problem));
         }
     }
+    // `cat a.zip b.zip` makes a file in which only the last table of contents is found.
+    let before = (end.before > 0).then(|| {
+        format!(
+            "polybook did not read {} before the last zip archive in the file: give each archive as a file",
+            plural(end.before, "byte")
+        )
+    });
+    let after = (end.after > 0).then(|| trailing(end.after));
     Ok(OpenedArchive {
         archive,
         members,
         others,
-        trailing: (after > 0).then(|| trailing(after)),
+        unread: before.into_iter().chain(after).collect(),
     })
 }
 
@@ -257,6 +265,8 @@ const SEARCHED_BYTES: u64 = 1 << 20;
 struct ArchiveEnd {
     /// The number of files in the archive.
     members: u64,
+    /// The number of bytes before the archive. 0 for archives with large numbers (ZIP64).
+    before: u64,
     /// The number of bytes after the record and its comment.
     after: u64,
 }
@@ -296,8 +306,16 @@ fn ends_of(archive: &mut (impl Read + Seek)) -> io::Result<Vec<ArchiveEnd>> {
             }
         }
         let after = tail.len().saturating_sub(at + END + usize::from(comment));
+        let field =
+            |at: usize| u32::from_le_bytes([end[at], end[at + 1], end[at + 2], end[at + 3]]);
+        let (contents, offset) = (field(12), field(16));
+        let before = match members {
+            None => (start + at as u64).saturating_sub(u64::from(contents) + u64::from(offset)),
+            Some(_) => 0,
+        };
         Ok(ArchiveEnd {
             members: members.unwrap_or(u64::from(short)),
+            before,
             after: after as u64,
         })
     });
