@@ -797,6 +797,21 @@ fn bytes_before_a_zip_archive_are_a_warning() {
     assert!(!said.contains("warning"), "{said}");
 }
 
+/// What is skipped in a PGN file is said by each command that reads it.
+#[cfg(feature = "serve")]
+#[test]
+fn commands_that_index_games_say_what_they_skip() {
+    let dir = temp();
+    let text = "[White \"A\"]\n[Black Unquoted]\n[Result \"1-0\"]\n\n1. e4 e5 1-0\n";
+    fs::write(dir.path().join("x.pgn"), text).unwrap();
+    let output = crate::common::run(dir.path(), "games x.pgn");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        said.contains("a line among the tags that is not a tag pair was skipped"),
+        "{said}"
+    );
+}
+
 #[test]
 fn text_in_utf_32_is_not_called_utf_16() {
     let dir = temp();

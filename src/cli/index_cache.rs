@@ -153,7 +153,11 @@ fn build(
     let bar = Bar::of_make_book(run.progress(), context);
     let report = run.run();
     drop(bar);
-    let games = report?.totals.games;
+    let report = report?;
+    for warning in &report.warnings {
+        context.say(&format!("warning: {warning}\n"));
+    }
+    let games = report.totals.games;
     let rejected = games.rejected;
     let counted = plural(games.counted, "game");
     context.say(&format!("{counted} indexed, {rejected} rejected\n"));
