@@ -812,6 +812,32 @@ fn commands_that_index_games_say_what_they_skip() {
     );
 }
 
+/// Suites and scripts have the line ends of any system.
+#[test]
+fn lines_of_positions_may_end_as_on_any_system() {
+    let dir = temp();
+    fs::write(dir.path().join("x.pgn"), "1. e4 e5 2. Nf3 *\n").unwrap();
+    let lines = [
+        "rnbqkbnr/pppppppp/8/8/4P3/8/PPPP1PPP/RNBQKBNR b KQkq -",
+        "# remark",
+        "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq -",
+    ];
+    for end in ["\n", "\r\n", "\r"] {
+        fs::write(dir.path().join("s.epd"), lines.join(end) + end).unwrap();
+        ok(
+            dir.path(),
+            "make-book -q x.pgn --suite o.epd --plies 1 --min-game 1 --from s.epd --force",
+        );
+        fs::write(dir.path().join("s.epd"), lines.join(end) + end + "x" + end).unwrap();
+        let error = fails(
+            dir.path(),
+            "make-book x.pgn --suite p.epd --plies 1 --from s.epd",
+            1,
+        );
+        assert!(error.contains("s.epd: line 4: "), "{error}");
+    }
+}
+
 #[test]
 fn text_in_utf_32_is_not_called_utf_16() {
     let dir = temp();

@@ -64,7 +64,7 @@ pub fn in_memory(memory: &Memory) -> u64 {
     MAX_SIZE_IN_MEMORY.min(memory.bytes as u64 / 2)
 }
 
-/// Reads a text file, or standard input for `-`, into memory.
+/// Reads a text file, or standard input for `-`, into memory. A carriage return that ends a line becomes a line feed.
 ///
 /// Together, the text and its parsed form may need up to `factor` bytes of memory per byte of the text. Returns an
 /// error if this might exceed the memory budget. Also returns an error if the file has a known format that is not text.
@@ -84,6 +84,11 @@ pub fn read_text(argument: &Path, memory: &Memory, factor: usize) -> anyhow::Res
     }
     if let Some(problem) = FileKind::advice(argument, &bytes) {
         return Err(Error::foreign(name, problem).into());
+    }
+    for at in 0..bytes.len() {
+        if bytes[at] == b'\r' && bytes.get(at + 1) != Some(&b'\n') {
+            bytes[at] = b'\n';
+        }
     }
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
