@@ -783,7 +783,7 @@ fn bytes_before_a_zip_archive_are_a_warning() {
         );
         let said = String::from_utf8_lossy(&output.stderr);
         let warning = format!(
-            "did not read {} bytes before the last zip archive",
+            "did not read {} bytes before the last zip archive in the file: give each archive as a file",
             before.len()
         );
         assert!(

@@ -877,7 +877,7 @@ fn an_unclosed_comment_before_tags_is_reported() {
         ));
         let warnings = &made.report.warnings;
         assert!(
-            warnings[0].contains("skipped, the first time at byte 0"),
+            warnings[0].contains("was skipped, the first time at byte 0"),
             "{before}: {warnings:?}"
         );
     }

@@ -4,6 +4,11 @@
 /// part.
 pub const FOLLOWED_ELSEWHERE: &[(&str, &str, &str)] = &[
     (
+        "give each archive as a file",
+        "tests/inputs.rs",
+        "bytes_before_a_zip_archive_are_a_warning",
+    ),
+    (
         "leave out these options",
         "tests/make_book.rs",
         "the_summary_ends_with_commands_that_show_the_outputs",
