@@ -33,6 +33,7 @@ use polybook::{
     pgn::Input,
     position::{PieceLetters, Variant, VariantChoice},
     selection::{Condition, Duplicates},
+    storage::output::is_regular_file,
     suite::SuiteFormat,
     text::shell_path,
 };
@@ -234,7 +235,13 @@ pub fn run(args: Args, context: Context) -> anyhow::Result<()> {
     let seconds = start.elapsed().as_secs_f64();
     let mut document = serde_json::to_value(&report)?;
     document["seconds"] = seconds.into();
-    context.report(&summary(&report, &given, seconds), as_json, document)
+    // The summary reads the outputs again.
+    let summary = if context.quiet {
+        String::new()
+    } else {
+        summary(&report, &given, seconds)
+    };
+    context.report(&summary, as_json, document)
 }
 
 /// Converts the arguments to a [`MakeBook`], which describes a run. Returns an error if the arguments contradict each
@@ -454,8 +461,16 @@ fn summary(report: &Report, inputs: &[PathBuf], seconds: f64) -> String {
 
 /// Appends a line with the commands that show the outputs. Empty outputs, counts and suites have no such command.
 fn next_commands(text: &mut String, report: &Report, inputs: &[PathBuf]) {
-    let book = report.book.as_ref().filter(|book| book.entries > 0);
-    let obs = report.obs.as_ref().filter(|obs| obs.rows > 0);
+    // A pipe must not be read.
+    let is_file = |path: &Path| is_regular_file(path).unwrap_or(false);
+    let book = report
+        .book
+        .as_ref()
+        .filter(|book| book.entries > 0 && is_file(&book.path));
+    let obs = report
+        .obs
+        .as_ref()
+        .filter(|obs| obs.rows > 0 && is_file(&obs.path));
     let commands: Vec<String> = [
         book.map(|book| (book_command(&book.path), &book.path)),
         obs.map(|obs| ("show", &obs.path)),
