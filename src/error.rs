@@ -63,7 +63,7 @@ impl fmt::Display for NamedOption {
 /// option. Advice that names this option is then left out.
 pub type SpellOption = fn(&NamedOption) -> Option<String>;
 
-/// What the user can do about a problem. The sentence names at most one command-line option.
+/// A sentence that tells the user what to do about a problem. It names at most one command-line option.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Advice {
     /// The sentence. If there is an option, `{}` stands for it.

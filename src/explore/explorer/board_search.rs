@@ -1,12 +1,12 @@
 //! Finds the games in which a query about the board holds. An index contains no moves of games, so the games are
 //! replayed from their PGN.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use rayon::prelude::*;
 use shakmaty::Chess;
 
-use super::open_index::OpenIndex;
+use super::{found_games::GameSet, open_index::OpenIndex};
 use crate::{
     chess::position::{Keyed, PieceLetters, Rules, Variant, game_start},
     error::Result,
@@ -16,43 +16,11 @@ use crate::{
         pgn::{GameReader, LineStop, play_main_line, tag_text},
     },
     progress::Meter,
-    task,
 };
-
-/// The maximum size in bytes of the sets of games that an index keeps for later queries. The newest set is kept even if
-/// it is larger.
-const MAX_KEPT_BYTES: usize = 64 << 20;
 
 /// The size in bytes of the texts that are replayed on all threads at once. It is small, because a search can be
 /// cancelled only between two batches, and a long query takes long for each position.
 const BATCH_BYTES: usize = 256 << 10;
-
-/// A set of games as bits, indexed by id.
-pub(super) type GameSet = Arc<[u64]>;
-
-/// The sets of games that were found last, with their queries. The newest one is at the end.
-#[derive(Default, Debug)]
-pub(super) struct FoundGames(Mutex<Vec<(BoardQuery, GameSet)>>);
-
-impl FoundGames {
-    fn get(&self, query: &BoardQuery) -> Option<GameSet> {
-        let mut kept = task::lock(&self.0);
-        let at = kept.iter().position(|(of, _)| of == query)?;
-        kept[at..].rotate_left(1);
-        kept.last().map(|(_, games)| Arc::clone(games))
-    }
-
-    fn keep(&self, query: &BoardQuery, games: &GameSet) {
-        let mut kept = task::lock(&self.0);
-        kept.retain(|(of, _)| of != query);
-        kept.push((query.clone(), Arc::clone(games)));
-        let bytes = |(query, games): &(BoardQuery, GameSet)| query.size() + size_of_val(&**games);
-        let mut all: usize = kept.iter().map(bytes).sum();
-        while all > MAX_KEPT_BYTES && kept.len() > 1 {
-            all -= bytes(&kept.remove(0));
-        }
-    }
-}
 
 impl OpenIndex {
     /// Returns `true` if the games in which `query` holds are known, so that they need not be replayed.
@@ -84,7 +52,7 @@ impl OpenIndex {
         }
         meter.add_total(self.games());
         let mut found = vec![0_u64; self.rows.len().div_ceil(64)];
-        let mut add = |batch: &mut Vec<Replayed>| {
+        let mut add = |batch: &mut Vec<GameToReplay>| {
             let holding = batch.par_iter().map_init(
                 || query.matcher(),
                 |matcher, game| game.holds(matcher).then_some(game.id as usize),
@@ -100,7 +68,7 @@ impl OpenIndex {
         self.index
             .for_each_text(&is_indexed, should_continue, |id, file, text| {
                 bytes += text.len();
-                batch.push(Replayed {
+                batch.push(GameToReplay {
                     id,
                     text,
                     variant: variant(id).unwrap_or_default(),
@@ -130,15 +98,15 @@ fn piece_letters(file: &IndexedFile) -> PieceLetters {
     letters.unwrap_or_default()
 }
 
-/// A game that is replayed.
-struct Replayed {
+/// A game that will be replayed.
+struct GameToReplay {
     id: u32,
     text: Vec<u8>,
     variant: Variant,
     letters: PieceLetters,
 }
 
-impl Replayed {
+impl GameToReplay {
     /// Returns `true` if the query of `matcher` holds in a position of the game.
     fn holds(&self, matcher: &mut Matcher) -> bool {
         let mut game = GameReader::new(&self.text).with_untagged_variant(self.variant);

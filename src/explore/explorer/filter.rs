@@ -12,8 +12,8 @@ use rayon::prelude::*;
 use shakmaty::Color;
 
 use super::{
-    board_search::GameSet,
     duplicate_groups::{CountedOnce, DuplicateGroups},
+    found_games::GameSet,
     open_index::{DateRange, GameColumns, OpenIndex, TraitValues, Traits},
 };
 use crate::{

@@ -43,6 +43,7 @@ mod expectation;
 mod facets;
 mod filter;
 mod first_seen;
+mod found_games;
 mod list;
 mod open_index;
 mod opening_table;

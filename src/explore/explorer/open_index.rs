@@ -11,7 +11,7 @@ use std::{fs, path::Path, sync::OnceLock, time::SystemTime};
 
 use shakmaty::Color;
 
-use super::board_search::FoundGames;
+use super::found_games::FoundGames;
 use crate::{
     chess::position::Variant,
     error::{Advice, Diagnosis, Error, Result},

@@ -48,7 +48,7 @@ pub struct QueryError {
     pub line: Option<usize>,
     /// The column of the problem, from 1.
     pub column: usize,
-    /// What is wrong there, or what was expected.
+    /// The problem, such as what was expected at this place.
     pub problem: String,
 }
 

@@ -58,7 +58,8 @@ enum Slot {
     Shared(Test),
     /// The first test passed in an earlier position, and the second passes in this one.
     Then(Test, Test),
-    /// The test passes in this number of consecutive positions, the last of which is the current one.
+    /// The test passes in the current position and in the positions directly before it. The number says in how many
+    /// positions, counting the current one.
     For(Test, u32),
 }
 
@@ -298,7 +299,7 @@ fn comparison(left: Number, sign: Comparison, right: Number) -> Test {
     }
 }
 
-/// What is certain about a position and all later positions of the game: upper bounds for the numbers of pieces, and a
+/// Limits that hold in a position and in all later positions of the game: upper bounds for the numbers of pieces, and a
 /// lower bound for the number of half-moves.
 struct Bounds {
     /// The numbers for White and for Black, in the order of [`Role::ALL`].

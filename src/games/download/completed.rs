@@ -1,7 +1,7 @@
-//! What earlier downloads have received completely, so that later downloads request only what may be new.
+//! Notes about earlier downloads, so that later downloads request only games that may be new.
 //!
-//! It is stored in a JSON file next to the PGN file, for each account and its conditions. What it says holds only as long
-//! as the PGN file contains the games, so each entry also contains their number.
+//! The notes are stored in a JSON file next to the PGN file, for each account and its conditions. A note is valid only as
+//! long as the PGN file contains the games, so each note also contains their number.
 
 use std::{collections::BTreeMap, fs, io, path::Path};
 
@@ -12,14 +12,14 @@ use crate::{
     storage::output::{AtomicFile, BufferedFile},
 };
 
-/// Which games of all accounts have been downloaded.
+/// Notes about the downloaded games of all accounts.
 #[derive(Clone, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 pub(super) struct Completed {
     #[serde(rename = "polybookDownload")]
     accounts: BTreeMap<String, CompletedAccount>,
 }
 
-/// Which games of an account have been downloaded.
+/// A note about the downloaded games of an account.
 #[derive(Clone, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 #[serde(default)]
 pub(super) struct CompletedAccount {
@@ -33,7 +33,7 @@ pub(super) struct CompletedAccount {
 }
 
 /// The values by which Chess.com recognizes whether a month has changed: the headers `ETag` and `Last-Modified` of its
-/// answer. If a later request contains them, and the month has not changed, Chess.com sends no games.
+/// answer. A later request repeats these values. If the month has not changed since, Chess.com then sends no games.
 #[derive(Clone, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 #[serde(default)]
 pub(super) struct Marks {

@@ -146,7 +146,7 @@ impl fmt::Debug for Notice {
     }
 }
 
-/// Which games a [`Download`] requests, and what their texts contain.
+/// The options of a [`Download`]: conditions on the games, and additions to their texts.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Options {
     /// The conditions that games must meet. The services apply those on dates, speeds and rated games; polybook applies
@@ -187,11 +187,11 @@ pub struct Download {
 /// The games that a running download has received so far. If the user interrupts the download, the thread that handles the
 /// interrupt adds them to the file with [`keep`](Collected::keep).
 #[derive(Clone, Default, Debug)]
-pub struct Collected(Arc<Mutex<Progress>>);
+pub struct Collected(Arc<Mutex<DownloadState>>);
 
 /// How far a download has come.
 #[derive(Default, Debug)]
-enum Progress {
+enum DownloadState {
     #[default]
     NotStarted,
     Receiving(Box<Collection>),
@@ -210,14 +210,14 @@ impl Collected {
         let (written, noted) = match self.write()? {
             Some((new, _, noted)) => (Some(new), noted),
             None => match *self.lock() {
-                Progress::Written(new) => (Some(new), Ok(())),
+                DownloadState::Written(new) => (Some(new), Ok(())),
                 _ => (None, Ok(())),
             },
         };
         noted.map(|()| written)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Progress> {
+    fn lock(&self) -> MutexGuard<'_, DownloadState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -227,9 +227,9 @@ impl Collected {
         // An interrupt waits for the lock, so that it does not end the program while the file is written.
         let mut progress = self.lock();
         match std::mem::take(&mut *progress) {
-            Progress::Receiving(collection) => {
+            DownloadState::Receiving(collection) => {
                 let written = collection.commit()?;
-                *progress = Progress::Written(written.0);
+                *progress = DownloadState::Written(written.0);
                 Ok(Some(written))
             }
             other => {
@@ -242,7 +242,7 @@ impl Collected {
     /// Passes the received games to `work`. Returns [`Error::Interrupted`] after a call of [`keep`](Collected::keep).
     fn with<T>(&self, work: impl FnOnce(&mut Collection) -> Result<T>) -> Result<T> {
         match &mut *self.lock() {
-            Progress::Receiving(collection) => work(collection),
+            DownloadState::Receiving(collection) => work(collection),
             _ => Err(Error::Interrupted),
         }
     }
@@ -322,7 +322,7 @@ impl Download {
             .map(|max| usize::try_from(max).unwrap_or(usize::MAX));
         let conditions = self.options.selection.option_text();
         let collection = Collection::open(&self.out, &self.accounts, &conditions, max)?;
-        *self.collected.lock() = Progress::Receiving(Box::new(collection));
+        *self.collected.lock() = DownloadState::Receiving(Box::new(collection));
         let mut failure = None;
         for (number, account) in self.accounts.iter().enumerate() {
             let server = self.server.as_deref();

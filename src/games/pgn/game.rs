@@ -21,7 +21,7 @@ use super::{
 };
 use crate::chess::position::Variant;
 
-/// What is at the beginning of a game.
+/// The kind of text at the beginning of a game.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 enum Beginning {
     Tag,

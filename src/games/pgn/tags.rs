@@ -861,7 +861,7 @@ pub(crate) fn tag_text(value: &[u8]) -> Cow<'_, str> {
     text
 }
 
-/// What is at the beginning of a text that belongs to the moves of a game.
+/// The kind of text at the beginning of the moves of a game.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum Movetext {
     /// A move number, such as `1.` or `[1]`.
@@ -980,7 +980,7 @@ pub(super) fn emphasized(text: &[u8]) -> Option<(usize, usize)> {
     let is_closed = !inside[0].is_ascii_whitespace()
         && !inside[close - 1].is_ascii_whitespace()
         && !after.is_some_and(|byte| *byte == b'*' || byte.is_ascii_alphanumeric());
-    // Nothing between the asterisks may end the game.
+    // The text between the asterisks must not contain the end of a game.
     let is_move_or_number = |word: &[u8]| {
         let digits = word.iter().take_while(|byte| byte.is_ascii_digit()).count();
         let dots = word[digits..]

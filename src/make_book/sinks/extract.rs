@@ -47,16 +47,16 @@ struct WrittenGames {
     /// The number of games that were considered for the sample.
     offered: u64,
     /// The sample: the games with the smallest hashes, with their numbers. The game with the greatest hash is on top.
-    sample: BinaryHeap<(u64, u64, GameText)>,
+    sample: BinaryHeap<(u64, u64, WrittenGame)>,
     /// Whether control characters are escaped.
     escapes: bool,
     /// The result of the last game in PGN, if its text ends without a result.
     open_result: Option<&'static str>,
 }
 
-/// What the output contains for a game.
+/// The text that the output contains for a game.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
-struct GameText {
+struct WrittenGame {
     text: Vec<u8>,
     /// The result of the game in PGN, if it is written as it stands in the input, and its text ends without a result.
     open_result: Option<&'static str>,
@@ -225,7 +225,7 @@ impl WrittenGames {
     }
 
     /// Adds a game to the output or to the sample. `text` is empty if only the number of games is written.
-    fn add(&mut self, extract: &Extract, text: GameText) -> Result<()> {
+    fn add(&mut self, extract: &Extract, text: WrittenGame) -> Result<()> {
         let Some((most, seed)) = extract.sample else {
             return self.write(extract, &text);
         };
@@ -242,15 +242,15 @@ impl WrittenGames {
         Ok(())
     }
 
-    fn write(&mut self, extract: &Extract, game: &GameText) -> Result<()> {
+    fn write(&mut self, extract: &Extract, game: &WrittenGame) -> Result<()> {
         if extract.limit.is_some_and(|limit| self.games >= limit) {
             return Ok(());
         }
-        let GameText { text, open_result } = game;
+        let WrittenGame { text, open_result } = game;
         if let Some(result) = self.open_result.take()
             && text.first() != Some(&b'[')
         {
-            // Without tags between them, the moves of the two games would become one game.
+            // If neither a result nor tags separated the two games, readers would join their moves to one game.
             self.put(format!("{result}\n\n").as_bytes())?;
         }
         self.open_result = *open_result;
@@ -310,8 +310,8 @@ struct ChosenGame {
     plies: usize,
     opening: OpeningNumber,
     matches: Vec<u32>,
-    /// What the output contains for the game. Empty until the end of the batch.
-    written: GameText,
+    /// The text that the output contains for the game. Empty until the end of the batch.
+    written: WrittenGame,
 }
 
 /// The games of a batch that meet the conditions, in their order.
@@ -337,7 +337,7 @@ impl BatchSink for ExtractBatch<'_> {
             plies: game.length,
             opening: game.opening,
             matches: game.matches.to_vec(),
-            written: GameText::default(),
+            written: WrittenGame::default(),
         });
     }
 
@@ -352,7 +352,7 @@ impl BatchSink for ExtractBatch<'_> {
                 plies: 0,
                 opening: OpeningNumber::default(),
                 matches: Vec::new(),
-                written: GameText::default(),
+                written: WrittenGame::default(),
             });
         }
     }

@@ -19,7 +19,7 @@
 //! names of the old and the new directory in one step, so that a reader always finds a complete output. Then it flushes
 //! the directories, and removes the old files.
 //!
-//! On other systems, an old directory is first renamed to `.NAME.XXXXXXXX.old`. If polybook is killed before the new
+//! On other systems, an old directory is first renamed to `.NAME.RANDOM.old`. If polybook is killed before the new
 //! directory is renamed, the target is missing. The next run with this target then renames the old directory back.
 
 mod identity;
