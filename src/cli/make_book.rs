@@ -29,7 +29,6 @@ use polybook::{
     book::{Book, MinimaxSummary},
     counts::{Grouping, MoveFilter},
     make_book::{SuiteReport, Unfinished},
-    obs::Obs,
     pgn::Input,
     position::{PieceLetters, Variant, VariantChoice},
     selection::{Condition, Duplicates},
@@ -485,10 +484,10 @@ fn next_commands(text: &mut String, report: &Report, inputs: &[PathBuf]) {
     .filter(|(_, path)| *path != Path::new("-"))
     .map(|(command, path)| {
         let mut line = format!("polybook {command} {}", shell_path(&path.to_string_lossy()));
-        if obs.is_some_and(|obs| obs.path == *path)
-            && let Some(epd) = first_position(path)
+        if let Some(obs) = obs.filter(|obs| obs.path == *path)
+            && let Some(epd) = &obs.first
         {
-            line += &format!(" --fen {}", shell_path(&epd));
+            line += &format!(" --fen {}", shell_path(epd));
         }
         if command.starts_with("serve") {
             for directory in directories_elsewhere(path, inputs) {
@@ -516,16 +515,6 @@ fn book_command(path: &Path) -> &'static str {
         true => "info-book",
         false => "show",
     }
-}
-
-/// Returns the EPD of the first position in the database at `path` if the database lacks the starting position.
-fn first_position(path: &Path) -> Option<String> {
-    let obs = Obs::open(path).ok()?;
-    let start = obs.variant(None).ok()?.start();
-    if !obs.moves(&start).ok()?.is_empty() {
-        return None;
-    }
-    Some(obs.rows().ok()?.next()?.ok()?.epd)
 }
 
 /// Returns the directories of the files `inputs` that are not below the directory of `index`. The server publishes games

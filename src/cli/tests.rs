@@ -81,7 +81,7 @@ const FAULTS: &[(&str, &str, &str)] = &[
     ("pile", "40", MAKE_ALL),
     ("flush", "0", MAKE_ALL),
     ("gather", "0", MAKE_ALL),
-    ("insert", "0", MAKE_ALL),
+    ("rows", "0", MAKE_ALL),
     ("write part", "0", MAKE_ALL),
     ("write positions", "0", MAKE_ALL),
     ("write tables", "0", MAKE_ALL),

@@ -362,6 +362,9 @@ pub struct ObsReport {
     pub rare: u64,
     /// The minimum number of times that a move of the database was played.
     pub min_game: u64,
+    /// The EPD of the first position, or `None` if the database contains the starting position of its variant.
+    #[serde(skip)]
+    pub first: Option<String>,
 }
 
 /// The report on a counts directory that a run of `make-book` has written.

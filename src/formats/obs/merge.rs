@@ -106,7 +106,7 @@ fn merge(
         size,
         temp_dir: &memory.temp_dir,
     };
-    let (rows, finished) = out.insert_all(properties, stop, |collector| {
+    let (rows, finished) = out.write_rows(properties, stop, |collector| {
         let mut position = PositionRows::new(&memory.temp_dir);
         let write = |row| position.take(row, collector);
         if is_grouped {

@@ -23,6 +23,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod book_table;
 mod connection;
 mod database;
 mod error;

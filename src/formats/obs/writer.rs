@@ -2,15 +2,14 @@
 //! and fills the table `Book`.
 //!
 //! A [walk](super::recover_positions) finds positions in arbitrary order, each with all its rows. Each thread collects them in
-//! its own sorter, and the sorters are merged. SQLite then only appends to its index, which takes 35 % less time than
-//! `CREATE INDEX` after the insertions, and 600 MB less memory.
+//! its own sorter, and the sorters are merged. The rows of the [`BookTable`] and the entries of its index are then appended.
 //!
 //! An encoded position consists of its EPD, a null byte, and its rows. Each row consists of the length of the
 //! move, the move, and three numbers in a variable-length encoding with seven bits per byte.
 
 use std::{
     fs::File,
-    io::{Read, Seek, Write},
+    io::{self, Read, Seek, Write},
     iter,
     ops::Range,
     path::Path,
@@ -24,16 +23,17 @@ use std::{
 
 use integer_encoding::VarInt;
 use rayon::prelude::*;
-use rusqlite::{Connection, OpenFlags, Statement};
+use rusqlite::{Connection, OpenFlags};
 
 use super::{
+    book_table::{BookTable, Fields},
     error::{ObsError, Sql},
     info::Info,
     recover_positions::{LegalCount, recover_positions},
     rows::{MAX_GAMES_PER_ROW, ObsRow},
 };
 use crate::{
-    chess::position::{Keyed, Rules, write_epd, write_uci},
+    chess::position::{Keyed, Rules, Variant, epd_of, write_epd, write_uci},
     error::{At, Error, Result},
     formats::counts::Counts,
     games::results::Wdl,
@@ -48,14 +48,14 @@ use crate::{
 /// written faster, but would be mostly empty in a small database.
 const LARGE_DATABASE: u64 = 1 << 24;
 
-/// The interval at which written bytes are flushed to the disk while rows are still inserted, so that little is left to
+/// The interval at which written bytes are flushed to the disk while rows are still written, so that little is left to
 /// flush at the end.
 const FLUSH_INTERVAL: Duration = Duration::from_millis(200);
 
 /// The number of positions between two updates of the progress meter.
 const POSITIONS_PER_UPDATE: u64 = 256;
 
-/// The maximum number of blocks of rows that wait in the queue of the thread that inserts them into the database.
+/// The maximum number of blocks of rows that wait in the queue of the thread that writes them to the database.
 const MAX_QUEUED_BLOCKS: usize = 4;
 
 /// A writer of a new OOBS database. When the database is complete, it replaces the file at the target path.
@@ -66,7 +66,7 @@ pub struct ObsWriter {
 
 /// The result of writing an OOBS database: the number of its rows, and the numbers of counted moves and positions that
 /// were left out.
-#[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct ObsSummary {
     /// The number of rows of the table `Book`.
     pub rows: u64,
@@ -75,6 +75,8 @@ pub struct ObsSummary {
     /// The number of positions and moves that are missing because two positions have the same hash key. It is almost
     /// always 0.
     pub strays: u64,
+    /// The EPD of the first position, or `None` if the database contains the starting position of its variant.
+    pub first: Option<String>,
 }
 
 impl ObsWriter {
@@ -148,8 +150,11 @@ impl ObsWriter {
             size: 2 * rows.size(),
             temp_dir: &memory.temp_dir,
         };
+        let variant: Variant = info.variant.parse().unwrap_or_default();
+        let start = epd_of(&variant.start());
+        let (mut first, mut has_start) = (None, false);
         let steps_per_byte = meter.total() as f64 / 2.0 / rows.size().max(1) as f64;
-        let (rows, finished) = self.insert_all(properties, stop, |collector| {
+        let (rows, finished) = self.write_rows(properties, stop, |collector| {
             let mut steps = 0.0;
             rows.for_each(|packed| {
                 steps += packed.len() as f64 * steps_per_byte;
@@ -159,19 +164,27 @@ impl ObsWriter {
                 }
                 let (epd, mut rows) = unpacked(packed);
                 let epd = text(epd);
+                has_start |= epd == start;
+                first.get_or_insert_with(|| epd.to_owned());
                 rows.try_for_each(|(mv, stats)| {
                     collector.take(epd, text(mv), ObsRow::ACTIVE, stats, None)
                 })
             })
         })?;
         let rare = rare.into_inner();
-        Ok((ObsSummary { rows, rare, strays }, finished))
+        let summary = ObsSummary {
+            rows,
+            rare,
+            strays,
+            first: first.filter(|_| !has_start),
+        };
+        Ok((summary, finished))
     }
 
     /// Creates the database that `properties` describes. Calls `gather` with a [`RowCollector`]. `gather` must pass all
-    /// rows of the database to this collector. Inserts the rows in the same order. Returns the number of rows and the
-    /// finished output. Setting `stop` cancels the insertion.
-    pub(super) fn insert_all(
+    /// rows of the database to this collector. Writes the rows in the same order. Returns the number of rows and the
+    /// finished output. Setting `stop` cancels the writing.
+    pub(super) fn write_rows(
         mut self,
         properties: DatabaseProperties<'_>,
         stop: &AtomicBool,
@@ -210,8 +223,8 @@ pub(super) struct DatabaseProperties<'a> {
 
 impl DatabaseProperties<'_> {
     /// Creates the tables of the empty database `db`. Calls `gather` with a [`RowCollector`], to which `gather` must
-    /// pass all rows, and inserts these rows. Meanwhile, flushes `file`, the file of the database, to the disk at
-    /// intervals. Returns the number of rows. Setting `stop` cancels the insertion. Error messages name `path`.
+    /// pass all rows, and writes these rows. Meanwhile, flushes `file`, the file of the database, to the disk at
+    /// intervals. Returns the number of rows. Setting `stop` cancels the writing. Error messages name `path`.
     fn fill(
         &self,
         db: Connection,
@@ -229,14 +242,10 @@ impl DatabaseProperties<'_> {
         db.pragma_update(None, "page_size", page_size)
             .and_then(|()| db.execute_batch(SETTINGS))
             .and_then(|()| db.execute_batch(TABLES))
-            .and_then(|()| db.execute_batch("BEGIN"))
             .sql(path, doing)?;
         let failure = Failure::default();
-        let mut table = BookTable {
-            db: &db,
-            rows: 0,
-            checksum: Checksum::default(),
-        };
+        let mut table = BookTable::of_new(&db, file, path)?;
+        let mut checksum = Checksum::default();
         let gather = |blocks: &Feeder<RowBlock>| {
             let mut collector = RowCollector {
                 blocks,
@@ -247,31 +256,33 @@ impl DatabaseProperties<'_> {
             gather(&mut collector)?;
             collector.hand_over()
         };
-        // One thread collects the rows, which are scattered over memory, while another thread inserts them.
+        // One thread collects the rows, which are scattered over memory, while another thread writes them.
         let insert = || {
             thread::scope(|scope| {
                 let mut blocks = task::start_in(scope, "gather", MAX_QUEUED_BLOCKS, gather)?;
                 while let Some(block) = blocks.next(&[stop, &failure.flag()])? {
-                    task::fault("insert");
-                    table.insert(&block).sql(path, doing)?;
+                    task::fault("rows");
+                    block.add_to(&mut table).at(path, doing)?;
+                    checksum = checksum.plus(block.checksum);
                 }
                 Ok(())
             })
         };
-        // Writing to the disk takes as long as inserting, so the file is flushed while rows are inserted. The result
-        // must be checked, because the system reports a failed write only once.
+        // The file is flushed while rows are written. The result must be checked, because the system reports a failed write
+        // only once.
         let flush = || {
             task::fault("flush");
             file.sync_data().at(path, doing)
         };
         task::while_repeating("flush", FLUSH_INTERVAL, flush, &failure, insert)?;
-        let BookTable { rows, checksum, .. } = table;
         if stop.load(Ordering::Relaxed) {
             return Err(Error::Interrupted);
         }
-        self.info
-            .write(&db, rows, checksum)
-            .and_then(|()| db.execute_batch("COMMIT"))
+        let rows = table.finish().at(path, doing)?;
+        db.execute_batch("BEGIN")
+            .and_then(|()| self.info.write(&db, rows, checksum))
+            .and_then(|()| db.execute(LAST_ID, [rows as i64]))
+            .and_then(|_| db.execute_batch("COMMIT"))
             .and_then(|()| db.close().map_err(|(_, err)| err))
             .sql(path, doing)?;
         Ok(rows)
@@ -280,7 +291,7 @@ impl DatabaseProperties<'_> {
 
 /// Opens a database file for writing. No other process may write it. On Unix, SQLite opens the file without a lock,
 /// because this process already holds a lock on it. On NFS, the two locks would conflict.
-fn open(path: &Path) -> rusqlite::Result<Connection> {
+pub(super) fn open(path: &Path) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     if cfg!(unix) {
         return Connection::open_with_flags_and_vfs(path, flags, "unix-none");
@@ -349,33 +360,24 @@ pub(super) const TABLES: &str = "
     CREATE INDEX BookByEPD ON Book (EPD);";
 
 /// The SQLite settings for writing a new database. No journal is needed, because an incomplete file never
-/// replaces the target. A small cache suffices, because rows and index entries are appended in order.
+/// replaces the target.
 pub(super) const SETTINGS: &str = "
-    PRAGMA cache_size = -16384;
     PRAGMA journal_mode = OFF;
-    PRAGMA synchronous = OFF;
-    PRAGMA locking_mode = EXCLUSIVE;";
+    PRAGMA synchronous = OFF;";
 
-/// The number of rows that one SQL statement inserts. With only one row per statement, half of the time would be spent
-/// on `AUTOINCREMENT`, whose counter SQLite reads and writes for each statement.
-const ROWS_PER_STATEMENT: usize = 40;
+/// The SQL statement that stores the largest ID of the table `Book`, from which SQLite continues `AUTOINCREMENT`. Without
+/// rows, SQLite stores nothing.
+const LAST_ID: &str = "INSERT INTO sqlite_sequence (name, seq) SELECT 'Book', ?1 WHERE ?1 > 0";
 
-/// The columns of the table `Book` that are written. The last two columns, `Active` and `Comment`, are omitted if all
-/// rows of a block have the default values in these columns, which is nearly always the case.
-const COLUMNS: [&str; 7] = ["EPD", "Move", "Win", "Draw", "Loss", "Active", "Comment"];
-
-/// The size in bytes at which a block of rows is sent to the thread that inserts rows.
+/// The size in bytes at which a block of rows is sent to the thread that writes rows.
 pub(super) const BLOCK_SIZE: usize = 1 << 20;
 
-/// A block of rows that will be inserted into a database. One string contains the EPDs, moves and comments of all rows.
-///
-/// Inserting rows is the slowest step of writing a database, so another thread prepares blocks in advance.
+/// A block of rows of a new database. One string contains the EPDs, moves and comments of all rows.
 #[derive(Default)]
 pub(super) struct RowBlock {
     text: String,
     rows: Vec<NewRow>,
-    /// The checksum of the rows. It is computed here, because the thread that prepares blocks has less work than the
-    /// thread that inserts them.
+    /// The checksum of the rows.
     checksum: Checksum,
 }
 
@@ -415,46 +417,22 @@ impl RowBlock {
         }
     }
 
-    /// Returns the names of the columns that must be inserted for this block. Leaves out `Active` and `Comment` if
-    /// every row of the block contains their default values, because inserting fewer columns is faster.
-    fn columns(&self) -> &'static [&'static str] {
-        let is_plain = |row: &NewRow| row.active == ObsRow::ACTIVE && row.comment.is_none();
-        if self.rows.iter().all(is_plain) {
-            &COLUMNS[..5]
-        } else {
-            &COLUMNS
+    /// Adds the rows to `table`.
+    fn add_to(&self, table: &mut BookTable<'_>) -> io::Result<()> {
+        for row in &self.rows {
+            table.add(Fields {
+                epd: &self.text[row.epd.clone()],
+                mv: &self.text[row.mv.clone()],
+                active: row.active,
+                stats: row.stats,
+                comment: row.comment.clone().map(|comment| &self.text[comment]),
+            })?;
         }
-    }
-
-    /// Inserts `rows` with `statement`, which must be prepared for this number of rows and for `columns` columns in
-    /// each row.
-    fn insert(
-        &self,
-        rows: &[NewRow],
-        statement: &mut Statement<'_>,
-        columns: usize,
-    ) -> rusqlite::Result<()> {
-        let number = |games: u64| i64::try_from(games).expect("sums of counts stay within 63 bits");
-        let mut first = 1;
-        for row in rows {
-            statement.raw_bind_parameter(first, &self.text[row.epd.clone()])?;
-            statement.raw_bind_parameter(first + 1, &self.text[row.mv.clone()])?;
-            statement.raw_bind_parameter(first + 2, number(row.stats.wins))?;
-            statement.raw_bind_parameter(first + 3, number(row.stats.draws))?;
-            statement.raw_bind_parameter(first + 4, number(row.stats.losses))?;
-            if columns == COLUMNS.len() {
-                statement.raw_bind_parameter(first + 5, row.active)?;
-                let comment = row.comment.clone().map(|comment| &self.text[comment]);
-                statement.raw_bind_parameter(first + 6, comment)?;
-            }
-            first += columns;
-        }
-        statement.raw_execute()?;
         Ok(())
     }
 }
 
-/// A collector of the rows of a new database. It sends the rows in blocks to the thread that inserts them.
+/// A collector of the rows of a new database. It sends the rows in blocks to the thread that writes them.
 pub(super) struct RowCollector<'a> {
     blocks: &'a Feeder<RowBlock>,
     block: RowBlock,
@@ -467,7 +445,8 @@ pub(super) struct RowCollector<'a> {
 impl RowCollector<'_> {
     /// Adds a row to the collected rows of the new database. The row contains the results `stats` of the move `mv` (in
     /// UCI notation) in the position `epd`. `active` is the value of the column `Active`, which is 1 if a program that
-    /// uses the database may play the move. Rows are inserted in the order in which they are added.
+    /// uses the database may play the move. Rows are written in the order in which they are added, which must be that of
+    /// their EPDs.
     ///
     /// # Errors
     ///
@@ -494,7 +473,10 @@ impl RowCollector<'_> {
         let row = NewRow {
             epd: match block.rows.last() {
                 Some(last) if block.text[last.epd.clone()] == *epd => last.epd.clone(),
-                _ => block.push_text(epd),
+                last => {
+                    debug_assert!(last.is_none_or(|last| block.text[last.epd.clone()] < *epd));
+                    block.push_text(epd)
+                }
             },
             mv: block.push_text(mv),
             comment: comment.map(|comment| block.push_text(comment)),
@@ -510,51 +492,11 @@ impl RowCollector<'_> {
         Ok(())
     }
 
-    /// Sends the rows collected so far to the thread that inserts rows.
+    /// Sends the rows collected so far to the thread that writes rows.
     pub(super) fn hand_over(&mut self) -> Result<()> {
         task::fault("gather");
         self.blocks.send(std::mem::take(&mut self.block))
     }
-}
-
-/// The state of writing the table `Book` of a database: the number and the checksum of the rows inserted so far.
-pub(super) struct BookTable<'a> {
-    pub db: &'a Connection,
-    /// The number of rows inserted so far.
-    pub rows: u64,
-    /// The checksum of the rows inserted so far.
-    pub checksum: Checksum,
-}
-
-impl BookTable<'_> {
-    /// Inserts the rows of `block` into the table `Book`, and adds their checksum to that of the table.
-    pub(super) fn insert(&mut self, block: &RowBlock) -> rusqlite::Result<()> {
-        let columns = block.columns();
-        let mut statement = self
-            .db
-            .prepare_cached(&insertion(columns, ROWS_PER_STATEMENT))?;
-        let (whole, rest) = block.rows.as_chunks::<ROWS_PER_STATEMENT>();
-        for rows in whole {
-            block.insert(rows, &mut statement, columns.len())?;
-        }
-        if !rest.is_empty() {
-            let mut statement = self.db.prepare(&insertion(columns, rest.len()))?;
-            block.insert(rest, &mut statement, columns.len())?;
-        }
-        self.rows += block.rows.len() as u64;
-        self.checksum = self.checksum.plus(block.checksum);
-        Ok(())
-    }
-}
-
-/// Returns an SQL statement that inserts `rows` rows with the columns `columns`. The statement contains
-/// `OR ROLLBACK`, so that SQLite needs no statement journal. This is safe because the whole file is discarded
-/// after a failure.
-fn insertion(columns: &[&str], rows: usize) -> String {
-    let row = format!("({})", vec!["?"; columns.len()].join(","));
-    let rows = vec![row; rows].join(",");
-    let names = columns.join(", ");
-    format!("INSERT OR ROLLBACK INTO Book ({names}) VALUES {rows}")
 }
 
 /// A set of sorters for encoded positions, one for each thread of the run. A mutex protects each sorter, so any thread

@@ -101,6 +101,7 @@ impl Sink for ObsSink<'_> {
             rows: written.rows,
             rare: written.rare,
             min_game: info.move_filter.min_game,
+            first: written.first,
         });
         Ok(database)
     }
