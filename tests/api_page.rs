@@ -92,10 +92,20 @@ fn the_samples_are_what_the_server_answers() {
     let server = lines.find_map(|line| line.strip_prefix("polybook serve "));
     let served = Served::start(dir, server.unwrap());
     let mut samples = 0;
-    for block in page.split("\n```http\nGET ").skip(1) {
-        let (path, rest) = block.split_once("\n\n").unwrap();
+    for block in page.split("\n```http\n").skip(1) {
+        let (request, rest) = block.split_once("\n\n").unwrap();
         let (body, _) = rest.split_once("\n```").unwrap();
-        let reply = served.ask("GET", path, "Accept: application/json\r\n");
+        let (path, reply) = match request.split_once(' ').unwrap() {
+            ("GET", path) => (
+                path,
+                served.ask("GET", path, "Accept: application/json\r\n"),
+            ),
+            (_, request) => {
+                let (path, sent) = request.split_once('\n').unwrap();
+                let (kind, sent) = sent.split_once('\n').unwrap();
+                (path, served.post(path, kind, sent))
+            }
+        };
         let mut answered = serde_json::from_str(&reply.text()).unwrap();
         let mut shown = serde_json::from_str(body).unwrap();
         without_versions(&mut answered);

@@ -51,6 +51,8 @@ mod page;
 mod pgn_as_found;
 mod pgn_as_index;
 mod pgn_as_written;
+#[cfg(feature = "serve")]
+mod positions;
 #[cfg(target_os = "linux")]
 mod power_cuts;
 mod prepare;

@@ -1032,14 +1032,6 @@ fn edits_that_are_too_long_for_an_address_are_sent_as_a_form() {
     fs::write(dir.join("mine.pgn"), "1. e4 e5 2. Nf3 *\n").unwrap();
     let served = Served::start(dir, "games.pgn --repertoire mine.pgn:white");
     let form = "Content-Type: application/x-www-form-urlencoded";
-    let post = |path: &str, headers: &str, body: &str| {
-        let (host, length) = (served.address, body.len());
-        let request = format!(
-            "POST {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n{headers}\r\nContent-Length: \
-             {length}\r\n\r\n{body}"
-        );
-        served.send(request.as_bytes()).unwrap()
-    };
     let mine = "repertoire=mine&side=white";
     let line = "e2e4,c7c5,g1f3";
     let lines = vec![line; 1000].join(";");
@@ -1047,14 +1039,14 @@ fn edits_that_are_too_long_for_an_address_are_sent_as_a_form() {
         let expected = served.get(&format!("{route}?{mine}&edits={line}"));
         assert_eq!(expected.status, 200, "{}", expected.text());
         let charset = format!("{form}; charset=UTF-8");
-        let reply = post(route, &charset, &format!("{mine}&edits={line}"));
+        let reply = served.post(route, &charset, &format!("{mine}&edits={line}"));
         assert_eq!(
             (reply.status, reply.text()),
             (200, expected.text()),
             "{route}"
         );
         // Part of the parameters may be in the address. The line is the same a thousand times.
-        let reply = post(&format!("{route}?{mine}"), form, &format!("edits={lines}"));
+        let reply = served.post(&format!("{route}?{mine}"), form, &format!("edits={lines}"));
         assert_eq!(reply.status, 200, "{route}: {}", reply.text());
         match route {
             "/repertoire.pgn" => assert!(reply.text().contains("1. e4 c5 2. Nf3 *")),
@@ -1064,7 +1056,7 @@ fn edits_that_are_too_long_for_an_address_are_sent_as_a_form() {
         // would be too long.
         let longest = format!("edits={}", vec![line; 3275].join(";"));
         assert_eq!(longest.len() >> 10, 47);
-        let reply = post(&format!("{route}?{mine}"), form, &longest);
+        let reply = served.post(&format!("{route}?{mine}"), form, &longest);
         assert_eq!(reply.status, 200, "{route}: {}", reply.text());
         let too_long = format!("edits={}", vec![line; 4000].join(";"));
         for (headers, body, status, why) in [
@@ -1087,7 +1079,7 @@ fn edits_that_are_too_long_for_an_address_are_sent_as_a_form() {
                 "the body of the request is not a form: send it as application/x-www-form-urlencoded",
             ),
         ] {
-            let reply = post(&format!("{route}?{mine}"), headers, body);
+            let reply = served.post(&format!("{route}?{mine}"), headers, body);
             assert_eq!(reply.status, status, "{route} {}", reply.text());
             assert!(reply.text().starts_with(why), "{}", reply.text());
         }
@@ -1097,7 +1089,7 @@ fn edits_that_are_too_long_for_an_address_are_sent_as_a_form() {
     }
     let prepare = "/prepare?player=a&me=b&color=black&repertoire=mine";
     let refusal = served.get(&format!("{prepare}&edits={line}"));
-    let reply = post(prepare, form, &format!("edits={line}"));
+    let reply = served.post(prepare, form, &format!("edits={line}"));
     assert_eq!(
         (reply.status, reply.text()),
         (refusal.status, refusal.text())

@@ -166,10 +166,10 @@ impl Board {
         }
     }
 
-    /// Adds `unknown` to the response. It contains a name from the filters that occurs in no game, and similar names
-    /// that occur in games.
-    pub(super) fn set_unknown_name(&mut self, unknown: UnknownName) {
-        self.unknown_name = Some(unknown);
+    /// Adds `unknown` to the response: a name from the filters that occurs in no game, with similar names that occur in
+    /// games.
+    pub(super) fn set_unknown_name(&mut self, unknown: Option<UnknownName>) {
+        self.unknown_name = unknown;
     }
 
     /// Adds the number of games that begin in another position.

@@ -59,8 +59,8 @@ const REQUESTS: QueueLimits = QueueLimits {
     ..QueueLimits::NONE
 };
 
-/// The limits of the bytes of forms that have been received and not answered yet.
-const FORMS: QueueLimits = QueueLimits {
+/// The limits of the bytes of request bodies that have been received and not answered yet.
+const BODIES: QueueLimits = QueueLimits {
     permits: 16 << 20,
     held_by_one: 4 << 20,
     waiting: 0,
@@ -82,7 +82,7 @@ struct Queues {
     arrivals: FairQueue,
     /// Requests that are being answered.
     requests: FairQueue,
-    forms: FairQueue,
+    bodies: FairQueue,
     unsent: FairQueue,
 }
 
@@ -134,7 +134,7 @@ impl Clients {
                 connections: FairQueue::new(of_one),
                 arrivals: FairQueue::new(arrivals),
                 requests: FairQueue::new(REQUESTS),
-                forms: FairQueue::new(FORMS),
+                bodies: FairQueue::new(BODIES),
                 unsent: FairQueue::new(UNSENT),
             }),
             proxies: proxies.iter().map(IpAddr::to_canonical).collect(),
@@ -262,16 +262,18 @@ impl Client {
         self.queues.requests.acquire_soon(self.visitor, 1).await
     }
 
-    /// Acquires the permits that are needed to store `bytes` bytes of a form. Does not wait for them, because forms that
-    /// are incomplete hold permits too.
+    /// Acquires the permits that are needed to store `bytes` bytes of a request body. Does not wait for them, because
+    /// bodies that are incomplete hold permits too.
     ///
     /// # Errors
     ///
-    /// Returns a refusal if the forms of the visitor or of all clients together contain too many bytes.
-    pub(super) fn form_permits(&self, bytes: usize) -> Result<Permit, Refusal> {
-        let permits = self.queues.forms.try_acquire(self.visitor, bytes);
+    /// Returns a refusal if the bodies of the visitor or of all clients together contain too many bytes.
+    pub(super) fn body_permits(&self, bytes: usize) -> Result<Permit, Refusal> {
+        let permits = self.queues.bodies.try_acquire(self.visitor, bytes);
         permits.ok_or_else(|| {
-            Refusal::unavailable("the server is receiving too many forms at once: try again later")
+            Refusal::unavailable(
+                "the server is receiving too many bodies of requests at once: try again later",
+            )
         })
     }
 

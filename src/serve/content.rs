@@ -57,6 +57,11 @@ impl ResponseBody {
         ResponseBody::json(&with_camel_keys(document))
     }
 
+    /// Creates a response body from `text`, which is a JSON document.
+    pub(super) fn json_text(text: Vec<u8>) -> ResponseBody {
+        ResponseBody::new(JSON, text)
+    }
+
     /// Creates a response body of the media type `application/x-ndjson`. The body is one line that contains `document`
     /// as JSON.
     pub(super) fn line(document: &impl Serialize) -> Result<ResponseBody, Refusal> {

@@ -18,12 +18,15 @@
 //! # Limits
 //!
 //! Fair queues (`queue`) limit what each visitor and all visitors together may use: connections, requests, threads,
-//! books, and the bytes of forms and of responses that wait to be sent. A free permit goes to the visitor that holds
-//! the fewest. A visitor is an address or, behind a trusted proxy, the address that the proxy names. There are no
-//! limits for a visitor if the server listens only on its own machine and trusts no proxy. The server closes a connection whose client takes more than ten seconds to send the headers or a
-//! form, or stops reading for five seconds. A request waits at most ten seconds for its turn (a minute for a book),
-//! and then gets status 503. If a client disconnects, the work for its request is cancelled. If a request panics, it
-//! gets status 503 (`state`).
+//! books, and the bytes of request bodies and of responses that wait to be sent. A free permit goes to the visitor that
+//! holds the fewest. A visitor is an address or, behind a trusted proxy, the address that the proxy names. There are no
+//! limits for a visitor if the server listens only on its own machine and trusts no proxy. A request with many positions
+//! (`positions`) returns its thread after 50 milliseconds, and waits for its next turn.
+//!
+//! The server closes a connection whose client takes more than ten seconds to send the headers or the body of a request,
+//! or stops reading for five seconds. A request waits at most ten seconds for its turn (a minute for a book), and then
+//! gets status 503. If a client disconnects, the work for its request is cancelled. If a request panics, it gets status
+//! 503 (`state`).
 //!
 //! # Caches
 //!
@@ -31,6 +34,7 @@
 //! only on the indexes, until the server restarts, but never the texts of games.
 
 mod board;
+mod body;
 mod books;
 mod cache;
 mod client;
@@ -38,6 +42,7 @@ mod content;
 mod guard;
 mod make;
 mod page;
+mod positions;
 mod prepare;
 mod queue;
 mod refusal;

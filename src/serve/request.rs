@@ -63,17 +63,11 @@ pub(super) fn condition_parameters() -> &'static [&'static str] {
 /// and for filters.
 const LIST_PARAMETERS: [&str; 4] = ["skip", "limit", "sort", "fold"];
 
+/// The names of the parameters that limit the lists in the answer about a position.
+const LIMIT_PARAMETERS: [&str; 3] = ["moves", "topGames", "recentGames"];
+
 /// The names of the parameters that exist only for the routes of Lichess's API.
-const LICHESS_PARAMETERS: [&str; 8] = [
-    "moves",
-    "topGames",
-    "recentGames",
-    "history",
-    "text",
-    "transpositions",
-    "clocks",
-    "legal",
-];
+const LICHESS_PARAMETERS: [&str; 5] = ["history", "text", "transpositions", "clocks", "legal"];
 
 /// The names of the parameters that a request for a book accepts in addition to the parameters for filters.
 const BOOK_PARAMETERS: [&str; 5] = ["side", "depth", "minGame", "weights", "count"];
@@ -108,7 +102,7 @@ const PREPARATION_PARAMETERS: [&str; 5] = ["me", "lines", "minGame", "repertoire
 pub(super) struct WholeQuery(pub(super) String);
 
 /// Returns the parameters of a request as a query string, including those in a form that
-/// [`form_as_query`](super::routes::form_as_query) converted.
+/// [`form_as_query`](super::body::form_as_query) converted.
 pub(super) fn query_of(request: &axum::extract::Request) -> &str {
     match request.extensions().get() {
         Some(WholeQuery(query)) => query,
@@ -125,6 +119,8 @@ pub enum Route {
     Masters,
     /// `/player`: the results of the moves in a position, in the games of one player with one color.
     Player,
+    /// `/positions`: the results of the moves in each of many positions.
+    Positions,
     /// `/games`: a page of the list of games that reach a position.
     Games,
     /// `/facets`: for each value of each filter, the number of games that it would select.
@@ -155,6 +151,7 @@ impl Route {
     fn parameters(self) -> Option<Vec<&'static str>> {
         let groups: &[&[&str]] = match self {
             Route::Lichess | Route::Masters | Route::Player => return None,
+            Route::Positions => &[&["variant"], &FILTER_PARAMETERS, &LIMIT_PARAMETERS],
             Route::Games => &[&POSITION_PARAMETERS, &FILTER_PARAMETERS, &LIST_PARAMETERS],
             Route::Facets => &[&POSITION_PARAMETERS, &FILTER_PARAMETERS],
             Route::Openings => &[&POSITION_PARAMETERS, &FILTER_PARAMETERS, &["fold"]],
@@ -234,6 +231,10 @@ impl Request {
         };
         let mut query = Query::new(line(parameters)?, view);
         query.filters = selection(route, parameters)?;
+        if route == Route::Positions {
+            query.top_games = 0;
+            query.recent_games = Some(0);
+        }
         if let Some(moves) = parameters.length("moves")? {
             query.moves = Some(moves as usize);
         }
@@ -261,7 +262,9 @@ impl Request {
             query,
             page: page(route, parameters)?,
             clocks: parameters.flag("clocks")?.unwrap_or(false),
-            legal: parameters.flag("legal")?.unwrap_or(true),
+            legal: parameters
+                .flag("legal")?
+                .unwrap_or(route != Route::Positions),
             parameters: all,
         })
     }
@@ -559,6 +562,7 @@ impl Parameters {
             &POSITION_PARAMETERS[..],
             &FILTER_PARAMETERS,
             &LIST_PARAMETERS,
+            &LIMIT_PARAMETERS,
             &LICHESS_PARAMETERS,
         ]
         .concat()

@@ -48,12 +48,13 @@ use tokio_io_timeout::TimeoutStream;
 
 use super::{
     BookFile, Refusal, ServedRepertoire,
+    body::{is_body_refused, receive_body},
     client::{Client, Clients},
     content::CacheKey,
     guard::{Guard, Hosts, Origin},
     queue::{FairQueue, Visitor},
     refusal::as_json,
-    routes::{is_form_refused, receive_form, routes, with_page},
+    routes::{routes, with_page},
     state::AppState,
 };
 use crate::{
@@ -496,11 +497,11 @@ impl Site {
     async fn checked(self, request: Request<Body>, client: Client) -> Result<Response, Refusal> {
         self.guard.check(&request)?;
         let _own = client.arrival_permit().await?;
-        // Requests whose forms arrive slowly hold only the permits of their visitor and of the bytes that have arrived,
+        // Requests whose bodies arrive slowly hold only the permits of their visitor and of the bytes that have arrived,
         // so they do not block other visitors.
-        let (mut request, _form) = receive_form(request, &client).await;
-        // A refused form needs no work, so it is answered even if the server is busy.
-        let _permit = if is_form_refused(&request) {
+        let (mut request, _body) = receive_body(request, &client).await;
+        // A refused body needs no work, so it is answered even if the server is busy.
+        let _permit = if is_body_refused(&request) {
             None
         } else {
             Some(client.request_permit().await?)
@@ -580,12 +581,15 @@ impl Logging {
 mod tests {
     use std::{future::Future, net::IpAddr, pin::Pin};
 
-    use axum::routing::get;
+    use axum::routing::{get, post};
 
     use super::{
         super::{
+            body::{
+                form_as_query, take_body,
+                tests::{unfinished, unfinished_at},
+            },
             guard::Hosts,
-            routes::{form_as_query, tests::unfinished},
         },
         *,
     };
@@ -604,6 +608,7 @@ mod tests {
     /// Returns a site with a route that accepts forms and a route that does not.
     fn site() -> Site {
         let posted = async |request| form_as_query(request).map(|_| "answer");
+        let listed = async |mut request| take_body(&mut request).map(|_| "answer");
         Site {
             guard: Guard {
                 hosts: Hosts {
@@ -614,6 +619,7 @@ mod tests {
             },
             routes: Router::new()
                 .route("/gaps", get(async || "answer").post(posted))
+                .route("/positions", post(listed))
                 .route("/facets", get(async || "answer")),
             log: None,
         }
@@ -696,12 +702,40 @@ mod tests {
     }
 
     #[test]
+    fn lists_of_positions_that_do_not_arrive_do_not_block_other_clients() {
+        with_clients([0, 0, 0, 0].into(), 2, async |clients| {
+            let mut waiting = Vec::new();
+            // Each visitor may send 4 MiB at once.
+            for _ in 0..16 {
+                let request = unfinished_at("/positions", 256 << 10, false);
+                let mut request = answer(request, &clients[0]);
+                assert!(immediate(request.as_mut()).await.is_none());
+                waiting.push(request);
+            }
+            let more = answer(unfinished_at("/positions", 1, false), &clients[0]);
+            let refusal = immediate(std::pin::pin!(more).as_mut()).await;
+            assert_eq!(
+                refusal.unwrap().unwrap().status(),
+                StatusCode::SERVICE_UNAVAILABLE
+            );
+            let other = immediate(answer(get_request(), &clients[1]).as_mut()).await;
+            assert_eq!(other.unwrap().unwrap().status(), StatusCode::OK);
+            let too_long = unfinished_at("/positions", (256 << 10) + 1, false);
+            let refusal = immediate(answer(too_long, &clients[1]).as_mut()).await;
+            assert_eq!(
+                refusal.unwrap().unwrap().status(),
+                StatusCode::PAYLOAD_TOO_LARGE
+            );
+        });
+    }
+
+    #[test]
     fn forms_need_permits_for_their_encoded_bytes() {
         with_clients([127, 0, 0, 1].into(), 1, async |clients| {
             for (form, bytes) in [("edits=e4", 8), ("edits=%FF", 15), ("edits=\u{e9}", 12)] {
                 let mut request = unfinished(0, false);
                 *request.body_mut() = Body::from(form);
-                let (_, permits) = receive_form(request, &clients[0]).await;
+                let (_, permits) = receive_body(request, &clients[0]).await;
                 assert_eq!(permits.unwrap().count(), bytes, "{form}");
             }
         });

@@ -2,6 +2,7 @@
 //! caches. Also contains the answers about single games.
 
 use std::{
+    cell::OnceCell,
     collections::BTreeMap,
     io,
     path::{Path, PathBuf},
@@ -66,6 +67,14 @@ const SEARCHERS: QueueLimits = QueueLimits {
     waiting: 63,
     waiting_of_one: 16,
     ..QueueLimits::NONE
+};
+
+/// The limits of requests with many positions. Each of them keeps its response in memory until it is complete.
+const BATCHES: QueueLimits = QueueLimits {
+    permits: 8,
+    held_by_one: 2,
+    waiting: 64,
+    waiting_of_one: 8,
 };
 
 /// The size, in bytes, at which a page of games in PGN is full. No further game is added to a page that has reached
@@ -179,6 +188,8 @@ pub(super) struct AppState {
     pub(super) makers: Workers,
     /// The thread that searches among all games.
     searchers: Workers,
+    /// The permits for requests with many positions.
+    pub(super) batches: FairQueue,
     /// The number of requests that wait for the duplicate games.
     duplicate_waiters: AtomicUsize,
     /// The books and repertoires whose size visitors requested last, the newest at the end. They are kept because a
@@ -208,7 +219,7 @@ pub(super) struct SuggestRequest {
 /// The explorer's answer about the moves of a position. The additional field `polybook` contains data for polybook's
 /// web page.
 #[derive(Serialize)]
-struct WithBoard {
+pub(super) struct WithBoard {
     #[serde(flatten)]
     answer: Answer,
     polybook: Board,
@@ -336,7 +347,7 @@ impl Workers {
     /// # Errors
     ///
     /// Fails for the same reasons as [`content_with`](Workers::content_with).
-    async fn run<T: Send + 'static>(
+    pub(super) async fn run<T: Send + 'static>(
         &self,
         permit: Permit,
         client: &Client,
@@ -418,6 +429,7 @@ impl AppState {
             readers: Workers::start(READERS)?,
             makers: Workers::start(MAKERS)?,
             searchers: Workers::start(SEARCHERS)?,
+            batches: FairQueue::new(BATCHES),
             duplicate_waiters: AtomicUsize::new(0),
             stored: Mutex::default(),
             book_games,
@@ -441,10 +453,7 @@ impl AppState {
         }
     }
 
-    /// Returns the results of the moves in a position, with the data for the web page. If no game passes the
-    /// filters, and one of the names in the filters occurs in no game, the response also contains this name and similar
-    /// names. When `should_continue` returns `false`, the search for these names and the reading of PGN files are
-    /// cancelled.
+    /// Answers a request for a position, as described at [`answer`](AppState::answer).
     pub(super) fn position(
         &self,
         key: &CacheKey,
@@ -452,13 +461,37 @@ impl AppState {
         should_continue: ShouldContinue<'_>,
     ) -> Result<ResponseBody, Refusal> {
         let request = self.request(key, route)?;
+        let document = self.answer(&request, &OnceCell::new(), should_continue)?;
+        let content = match route {
+            Route::Player => ResponseBody::line(&document),
+            _ => ResponseBody::json(&document),
+        }?;
+        match request.clocks {
+            // A response with thinking times is not cached, because it depends on PGN files, which may change.
+            true => Ok(content),
+            false => self.cached(key, content),
+        }
+    }
+
+    /// Returns the results of the moves in a position, with the data for the web page. If no game passes the
+    /// filters, and one of the names in the filters occurs in no game, the answer also contains this name and similar
+    /// names. `unknown_name` stores them for further requests with the same filters. When `should_continue` returns
+    /// `false`, the search for these names and the reading of PGN files are cancelled.
+    pub(super) fn answer(
+        &self,
+        request: &Request,
+        unknown_name: &OnceCell<Option<UnknownName>>,
+        should_continue: ShouldContinue<'_>,
+    ) -> Result<WithBoard, Refusal> {
         let mut answer = self.explorer.answer(&request.query)?;
-        let mut polybook = Board::new(&request, &answer, &self.explorer);
-        if answer.results.games() == 0
-            && let Some(unknown) = self
-                .explorer
-                .unknown_name_while(&request.query.filters, should_continue)?
-        {
+        let mut polybook = Board::new(request, &answer, &self.explorer);
+        if answer.results.games() == 0 {
+            let filters = &request.query.filters;
+            let unknown = match unknown_name.get() {
+                Some(known) => known.clone(),
+                None => self.explorer.unknown_name_while(filters, should_continue)?,
+            };
+            let unknown = unknown_name.get_or_init(|| unknown).clone();
             polybook.set_unknown_name(unknown);
         }
         let (line, filters) = (&request.query.line, &request.query.filters);
@@ -477,16 +510,7 @@ impl AppState {
         for mv in &mut answer.moves {
             mv.reached = None;
         }
-        let document = WithBoard { answer, polybook };
-        let content = match route {
-            Route::Player => ResponseBody::line(&document),
-            _ => ResponseBody::json(&document),
-        }?;
-        match request.clocks {
-            // A response with thinking times is not cached, because it depends on PGN files, which may change.
-            true => Ok(content),
-            false => self.cached(key, content),
-        }
+        Ok(WithBoard { answer, polybook })
     }
 
     /// Answers `/games` with a page of the list of games that reach a position, as JSON. If no game passes the
@@ -693,6 +717,7 @@ impl AppState {
             }
             "/lichess" => Route::Lichess,
             "/player" | "/personal" => Route::Player,
+            "/positions" => Route::Positions,
             "/games" => Route::Games,
             "/facets" => Route::Facets,
             "/scores" => Route::Scores,

@@ -122,6 +122,18 @@ impl Served {
             .unwrap_or_else(|| panic!("{path}: no answer"))
     }
 
+    /// Sends a `POST` request with a body and further headers, which are separated by line ends.
+    #[track_caller]
+    pub fn post(&self, path: &str, headers: &str, body: &str) -> Reply {
+        let (host, length) = (self.address, body.len());
+        let request = format!(
+            "POST {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n{headers}\r\nContent-Length: \
+             {length}\r\n\r\n{body}"
+        );
+        self.send(request.as_bytes())
+            .unwrap_or_else(|| panic!("{path}: no answer"))
+    }
+
     /// Sends a request and returns the answer, or `None` if the connection breaks. While games are indexed, connections
     /// break at the end.
     pub fn try_get(&self, path: &str) -> Option<Reply> {
