@@ -147,10 +147,9 @@ fn the_page_fits_windows_of_each_size() {
     }
 }
 
-#[test]
-fn a_page_of_another_origin_reads_the_answers_only_if_it_may() {
-    let dir = temp();
-    // Find a free port for a site of another origin.
+/// Starts two servers, and finds a free port for a site of another origin. The pages of this site may read the answers
+/// of only the second server.
+fn with_other_origin(dir: &Path) -> (Served, Served, String) {
     let port = TcpListener::bind("127.0.0.1:0")
         .unwrap()
         .local_addr()
@@ -158,14 +157,39 @@ fn a_page_of_another_origin_reads_the_answers_only_if_it_may() {
         .port();
     let origin = format!("http://127.0.0.1:{port}");
     let pgn = sample("famous.pgn");
-    let start = |args: &[OsString]| Served::start(dir.path(), args);
+    let start = |args: &[OsString]| Served::start(dir, args);
     let closed = start(args!["-q", "--no-cache", &pgn]);
     let allowed = start(args!["-q", "--no-cache", &pgn, "--allow-origin", &origin]);
+    (closed, allowed, port.to_string())
+}
+
+#[test]
+fn a_page_of_another_origin_reads_the_answers_only_if_it_may() {
+    let dir = temp();
+    let (closed, allowed, port) = with_other_origin(dir.path());
     let (closed, allowed) = (closed.url(), allowed.url());
-    let port = port.to_string();
     run_node(
         "cors.mjs",
         &[closed.as_ref(), allowed.as_ref(), port.as_ref()],
+    );
+}
+
+#[test]
+fn a_page_of_another_origin_embeds_a_board_only_if_it_may() {
+    let dir = temp();
+    let (closed, allowed, port) = with_other_origin(dir.path());
+    let pictures =
+        std::env::var_os("POLYBOOK_PICTURES").map_or(dir.path().to_owned(), PathBuf::from);
+    fs::create_dir_all(&pictures).unwrap();
+    let (closed, allowed) = (closed.url(), allowed.url());
+    run_node(
+        "embed.mjs",
+        &[
+            closed.as_ref(),
+            allowed.as_ref(),
+            port.as_ref(),
+            pictures.as_ref(),
+        ],
     );
 }
 

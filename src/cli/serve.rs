@@ -122,8 +122,8 @@ pub struct Args {
     #[arg(long, value_name = "NAME", value_parser = host_name)]
     allow_host: Vec<String>,
 
-    /// Let web pages of this origin, such as https://chess.example, read the server's answers. The value * allows every
-    /// origin. Can be given several times [default: none]
+    /// Let web pages of this origin, such as https://chess.example, read the server's answers and embed its board. The
+    /// value * allows every origin. Can be given several times [default: none]
     #[arg(long, value_name = "ORIGIN")]
     allow_origin: Vec<Origin>,
 

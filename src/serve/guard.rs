@@ -1,7 +1,7 @@
 //! Decides which requests the server answers, and how browsers may use the responses.
 //!
-//! A browser lets pages of another origin read the responses only if `--allow-origin` names this origin. Two
-//! loopholes remain, which are closed here:
+//! A browser lets pages of another origin read the responses, or show the web page in a frame, only if
+//! `--allow-origin` names this origin. Two loopholes remain, which are closed here:
 //!
 //! - A page may use a host name of its own that resolves to this machine (DNS rebinding). Its requests contain this
 //!   host name, so they are refused.
@@ -50,15 +50,14 @@ const COSTLY_PARAMETERS: [&str; 2] = ["clocks", "duplicates"];
 const CROSS_ORIGIN_RESOURCE_POLICY: HeaderName =
     HeaderName::from_static("cross-origin-resource-policy");
 
-/// The security headers of every response. They let polybook's web page load only files of this server, and forbid
-/// inline scripts and styles. Responses with status 304 need them too, because a browser copies them to its cached
-/// response.
-const HEADERS: [(HeaderName, &str); 3] = [
-    (
-        header::CONTENT_SECURITY_POLICY,
-        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; \
-         connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
-    ),
+/// The policy of polybook's web page without the origins that may frame it. It lets the page load only files of this
+/// server, and forbids inline scripts and styles.
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
+                      base-uri 'none'; form-action 'none'; frame-ancestors";
+
+/// The security headers of every response, besides the policy of the page. Responses with status 304 need them too,
+/// because a browser copies them to its cached response.
+const HEADERS: [(HeaderName, &str); 2] = [
     (header::REFERRER_POLICY, "no-referrer"),
     (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
 ];
@@ -89,7 +88,10 @@ impl Guard {
         let is_foreign = match headers.get(FETCH_SITE) {
             Some(site) if site == "cross-site" || site == "same-site" => {
                 let shown = headers.get(FETCH_DEST);
-                let is_shown = shown.is_none_or(|shown| shown == "document");
+                let is_shown = shown.is_none_or(|shown| {
+                    // The policy of the page names the origins that may frame it.
+                    shown == "document" || shown == "iframe" && !self.origins.is_empty()
+                });
                 uri.path() != "/" || !is_shown
             }
             Some(_) => false,
@@ -109,6 +111,7 @@ impl Guard {
     /// none.
     pub(super) fn protect(&self, origin: Option<&HeaderValue>, response: &mut Response) {
         let headers = response.headers_mut();
+        headers.insert(header::CONTENT_SECURITY_POLICY, self.policy());
         for (name, value) in HEADERS {
             headers.insert(name, HeaderValue::from_static(value));
         }
@@ -119,6 +122,19 @@ impl Guard {
         };
         let readers = HeaderValue::from_static(readers);
         headers.insert(CROSS_ORIGIN_RESOURCE_POLICY, readers);
+    }
+
+    /// Returns the policy of the web page. Pages of the allowed origins may frame it.
+    fn policy(&self) -> HeaderValue {
+        let mut policy = POLICY.as_bytes().to_vec();
+        if self.origins.is_empty() {
+            policy.extend(b" 'none'");
+        }
+        for Origin(origin) in &self.origins {
+            policy.push(b' ');
+            policy.extend(origin.as_bytes());
+        }
+        HeaderValue::from_bytes(&policy).expect("origins are values of headers")
     }
 
     /// Returns `true` if pages of `origin` may read the server's responses. `None` means that the request has no
@@ -472,6 +488,47 @@ mod tests {
             }
             let checked = guard.check(&request.body(()).unwrap());
             assert_eq!(checked.is_ok(), is_answered, "{method} {path} {origin:?}");
+        }
+    }
+
+    #[test]
+    fn only_allowed_origins_may_frame_the_page() {
+        let origins = |texts: &[&str]| texts.iter().map(|text| text.parse().unwrap()).collect();
+        for (allowed, ancestors, is_framed) in [
+            (&[][..], "frame-ancestors 'none'", false),
+            (
+                &["https://a.example", "http://localhost:5173"],
+                "frame-ancestors https://a.example http://localhost:5173",
+                true,
+            ),
+            (&["*"], "frame-ancestors *", true),
+        ] {
+            let guard = Guard {
+                hosts: Hosts {
+                    listening: [127, 0, 0, 1].into(),
+                    allowed: Vec::new(),
+                },
+                origins: origins(allowed),
+            };
+            let mut response = Response::default();
+            guard.protect(None, &mut response);
+            let policy = &response.headers()[header::CONTENT_SECURITY_POLICY];
+            let policy = policy.to_str().unwrap();
+            assert!(policy.ends_with(ancestors), "{policy}");
+            assert!(policy.starts_with("default-src 'none'; "), "{policy}");
+            for (path, shown, is_answered) in [
+                ("/", "document", true),
+                ("/?embed=1", "iframe", is_framed),
+                ("/", "object", *allowed == ["*"]),
+                ("/lichess", "iframe", *allowed == ["*"]),
+            ] {
+                let request = Request::get(path)
+                    .header(header::HOST, "127.0.0.1:8040")
+                    .header(FETCH_SITE, "cross-site")
+                    .header(FETCH_DEST, shown);
+                let checked = guard.check(&request.body(()).unwrap());
+                assert_eq!(checked.is_ok(), is_answered, "{path} {shown} {allowed:?}");
+            }
         }
     }
 

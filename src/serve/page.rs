@@ -11,6 +11,9 @@
 //! 4. `details.js` draws the games, openings and trends, which load after the results of the moves.
 //!
 //! `recovery.js` reports failed requests, and returns to the previous view. `explorer.js` starts the page.
+//!
+//! Other pages embed a board with its moves: `embed.js` defines an element for it, and with the parameter `embed=1`, the
+//! page contains only this element.
 
 use axum::{
     Router,
@@ -24,6 +27,7 @@ use axum::{
 use super::{
     Refusal,
     content::{cache_headers, etag_of, not_modified},
+    request::{boolean, query_of},
 };
 
 /// A file of the web page, with its path on the server, its media type and its text, comments included.
@@ -50,7 +54,7 @@ const STYLE: &str = "text/css; charset=utf-8";
 const SCRIPT: &str = "text/javascript; charset=utf-8";
 
 // One style sheet is smaller when it is compressed than four.
-const FILES: [File; 48] = files! {
+const FILES: [File; 49] = files! {
     "/" "index.html" HTML;
     "/icon.svg" "icon.svg" ICON;
     "/style.css" "style.css" "layout.css" "panels.css" "dialogs.css" STYLE;
@@ -66,6 +70,7 @@ const FILES: [File; 48] = files! {
     "/dom.js" "dom.js" SCRIPT;
     "/edits.js" "edits.js" SCRIPT;
     "/elements.js" "elements.js" SCRIPT;
+    "/embed.js" "embed.js" SCRIPT;
     "/explain.js" "explain.js" SCRIPT;
     "/explorer.js" "explorer.js" SCRIPT;
     "/filters.js" "filters.js" SCRIPT;
@@ -101,16 +106,31 @@ const FILES: [File; 48] = files! {
     "/trends.js" "trends.js" SCRIPT;
 };
 
+/// The page that shows only a board and its moves, for frames of other pages.
+const EMBEDDED: File = File {
+    path: "/",
+    media_type: HTML,
+    source: include_str!("page/embed.html"),
+};
+
 /// Returns the routes for the files of the web page.
 pub(super) fn routes() -> Router {
+    let embedded = Bytes::from(EMBEDDED.text());
     let routes = FILES.into_iter().fold(Router::new(), |router, file| {
-        let body = Bytes::from(file.text());
-        router.route(
-            file.path,
-            get(async move |request: Request| file.answer(&request, body.clone())),
-        )
+        let (body, embedded) = (Bytes::from(file.text()), embedded.clone());
+        let answer = async move |request: Request| match file.path {
+            "/" if is_embedded(&request) => EMBEDDED.answer(&request, embedded.clone()),
+            _ => file.answer(&request, body.clone()),
+        };
+        router.route(file.path, get(answer))
     });
     routes.method_not_allowed_fallback(async || Refusal::method())
+}
+
+/// Returns `true` if a request for the page asks for the one that other pages embed.
+fn is_embedded(request: &Request) -> bool {
+    let mut parameters = form_urlencoded::parse(query_of(request).as_bytes());
+    parameters.any(|(name, value)| name == "embed" && boolean(&value) == Some(true))
 }
 
 impl File {

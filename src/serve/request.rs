@@ -807,7 +807,7 @@ fn parse_value<T>(
 }
 
 /// Parses a boolean such as `true`, `on` or `1`, ignoring case. Returns `None` if `text` is not a boolean.
-fn boolean(text: &str) -> Option<bool> {
+pub(super) fn boolean(text: &str) -> Option<bool> {
     match &*text.to_ascii_lowercase() {
         "true" | "1" | "on" | "yes" => Some(true),
         "false" | "0" | "off" | "no" => Some(false),

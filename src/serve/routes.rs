@@ -114,14 +114,14 @@ fn unknown_address(request: &CacheKey) -> Response {
         .into_response()
 }
 
-/// Returns the routes `api` and the routes of the web page. Pages of `origins` may read the responses of `api`.
+/// Returns the routes `api` and the routes of the web page. Pages of `origins` may read the responses of all of them.
 pub(super) fn with_page(api: Router, origins: &[Origin]) -> Router {
-    let api = if origins.is_empty() {
-        api
+    let all = Router::new().merge(page::routes()).merge(api);
+    if origins.is_empty() {
+        all
     } else {
-        api.layer(cors(origins))
-    };
-    Router::new().merge(page::routes()).merge(api)
+        all.layer(cors(origins))
+    }
 }
 
 /// Returns a layer that adds CORS headers to responses. With these headers, browsers allow not only the server's own

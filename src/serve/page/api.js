@@ -231,7 +231,7 @@ export class Unreachable extends Error {}
 const LONGEST = 4000;
 
 /**
- * Sends a request. If edits of a repertoire make its query string too long, sends all parameters as a form.
+ * Sends a request. The path is an address, or relative to the page. If edits of a repertoire make its query string too long, sends all parameters as a form.
  * @param {string} path
  * @param {URLSearchParams | undefined} parameters
  * @param {AbortSignal | undefined} signal
@@ -241,9 +241,11 @@ const LONGEST = 4000;
 async function asked(path, parameters, signal, accept, read) {
   const query = parameters?.toString() ?? "";
   const isForm = query.length > LONGEST && parameters?.has("edits");
-  const address = query && !isForm ? `${path}?${query}` : path;
+  const address = new URL(query && !isForm ? `${path}?${query}` : path, document.baseURI);
+  // To another origin, this header would need a request of its own before each request.
+  const own = address.origin === location.origin ? { "x-polybook": "1" } : undefined;
   try {
-    const answer = await fetch(address, { ...(isForm && { method: "POST", body: parameters }), signal, headers: { accept, "x-polybook": "1" } });
+    const answer = await fetch(address, { ...(isForm && { method: "POST", body: parameters }), signal, headers: { accept, ...own } });
     if (answer.ok) return await read(answer);
     const isJson = answer.headers.get("content-type") === "application/json";
     const text = isJson ? (await answer.json()).error : (await answer.text()).trim();

@@ -3,6 +3,7 @@
 // Arrows that start on the same square in the same direction share their shaft: the strongest one is drawn completely, of a
 // shorter one only the head is drawn, and of a longer one only the part beyond the strongest one.
 
+import { sum } from "./format.js";
 import { path, svg } from "./pieces.js";
 
 /**
@@ -16,10 +17,24 @@ import { path, svg } from "./pieces.js";
  * @property {boolean} [isDrawn] Whether the user drew the arrow.
  */
 
+/** The maximum number of moves with an arrow. */
+export const MOST_ARROWS = 4;
+/** The minimum share of games, from 0 to 1, of a move with an arrow. */
+export const LEAST_SHARE = 0.02;
 /** The distance of an arrow's start from the middle of its square, in squares. */
 const START = 0.34;
 /** The width of the rim, in squares. */
 const RIM = 0.05;
+
+/**
+ * Returns the most played moves of a position, with their shares of its games. The board shows them as arrows.
+ * @param {import("./api.js").Answer} answer
+ */
+export function arrowMoves(answer) {
+  const total = sum(answer) || 1;
+  const shares = answer.moves.map((move) => ({ uci: move.uci, share: sum(move) / total }));
+  return shares.filter(({ share }) => share >= LEAST_SHARE).slice(0, MOST_ARROWS);
+}
 
 /**
  * Returns the SVG elements of arrows. The arrows must be sorted by descending share.

@@ -113,6 +113,8 @@ class ChessBoard extends HTMLElement {
   #choice = div("choice");
 
   connectedCallback() {
+    // A page may move the board to another place.
+    if (this.contains(this.#field)) return;
     this.#choice.hidden = true;
     this.#field.append(this.#ground, this.#marks, this.#men, this.#lines);
     this.append(this.#field, this.#choice, this.#hands, this.#others);

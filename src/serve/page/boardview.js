@@ -1,6 +1,7 @@
 // @ts-check
 // The board with its arrows, the strips above and below it, and the buttons that move along the line.
 
+import { LEAST_SHARE, MOST_ARROWS, arrowMoves } from "./arrows.js";
 import { squares } from "./board.js";
 import { b, byId, fill, make, small, span } from "./dom.js";
 import { board } from "./elements.js";
@@ -15,11 +16,6 @@ import { analysis, commonPlies, nameText, ucis } from "./state.js";
 /** @typedef {import("./api.js").Answer} Answer */
 /** @typedef {import("./api.js").OpenGame} OpenGame */
 /** @typedef {import("./dom.js").Child} Child */
-
-/** The maximum number of moves with an arrow. */
-const MOST_ARROWS = 4;
-/** The minimum share of games, from 0 to 1, of a move with an arrow. */
-const LEAST_SHARE = 0.02;
 
 /**
  * Shows the position of an answer.
@@ -65,11 +61,9 @@ export function drawStrips() {
 export function drawArrows(uci) {
   const { answer, prepared, report } = session;
   if (!answer) return;
-  const total = sum(answer) || 1;
-  const often = answer.moves.filter((move) => sum(move) >= LEAST_SHARE * total).slice(0, MOST_ARROWS);
   const gap = prepared ? "" : largestGap(report);
   const arrow = (/** @type {string} */ uci, /** @type {number} */ share, full = false) => ({ uci, share, full, isGap: uci === gap });
-  const arrows = often.map((move) => arrow(move.uci, sum(move) / total));
+  const arrows = arrowMoves(answer).map(({ uci, share }) => arrow(uci, share));
   if (gap && !arrows.some((one) => one.isGap)) arrows.splice(MOST_ARROWS - 1, 1, arrow(gap, LEAST_SHARE));
   const others = arrows.filter((one) => one.uci !== uci);
   board.arrows = uci ? [arrow(uci, 1, true), ...others].slice(0, MOST_ARROWS) : arrows;

@@ -227,7 +227,8 @@ export function toggle(name, label, more, isOn, change) {
  * @param {Child[]} content
  */
 export function fill(place, ...content) {
-  const active = document.activeElement;
+  const root = place.getRootNode();
+  const active = (root instanceof ShadowRoot ? root : document).activeElement;
   const name = active instanceof HTMLElement && place.contains(active) ? active.dataset.focus : undefined;
   place.replaceChildren(.../** @type {string[]} */ (content));
   if (name === undefined) return;

@@ -80,12 +80,14 @@ export class MovesTable {
       this.#resting = { x, y };
       this.#pointed = "";
     };
-    on(document, "pointermove", (event) => {
+    // Outside of a shadow root, events in it have its host as their target.
+    const root = place.getRootNode();
+    on(root, "pointermove", (event) => {
       [x, y] = [event.clientX, event.clientY];
       if (event.pointerType === "mouse") this.#hover(event);
     });
-    on(document, "pointerdown", rest);
-    on(document, "keydown", rest);
+    on(root, "pointerdown", rest);
+    on(root, "keydown", rest);
   }
 
   /** @param {PointerEvent} event */
@@ -313,7 +315,7 @@ function headings(answer, { ofPlayer, repertoire, side, whose }, columns, sort, 
   on(row, "keydown", (event) => {
     const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
     const buttons = [...row.querySelectorAll("button")];
-    const at = buttons.findIndex((one) => one === document.activeElement);
+    const at = buttons.findIndex((one) => one === event.target);
     if (!step || at < 0) return;
     // In the rest of the page, these keys move along the line.
     event.preventDefault();
