@@ -351,8 +351,33 @@ fn the_example_of_the_games_of_a_position() {
     program.args(["data/famous.pgn", "1. e4 e5 2. Nf3 d6"]);
     assert_eq!(
         printed(program),
-        "1 of 45 games\nMorphy, Paul - Duke Karl / Count Isouard 1-0\n"
+        "1 of 45 games\nMorphy, Paul - Duke Karl / Count Isouard 1-0\nd2d4 White won 1, Black won 0\n"
     );
+}
+
+#[test]
+fn the_example_of_an_explorer() {
+    let explored = |args: &[&str]| {
+        let mut program = example("explorer")?;
+        program.args(args);
+        Some(printed(program))
+    };
+    let famous = "data/famous.pgn";
+    let Some(all) = explored(&[famous, "1. e4 e5"]) else {
+        return;
+    };
+    let first = all.lines().next().unwrap();
+    assert!(
+        first.starts_with("Nf3 ") && first.contains(" games: White won "),
+        "{all}"
+    );
+    let of_player = explored(&[famous, "e2e4,e7e5", "Morphy, Paul"]).unwrap();
+    assert!(
+        of_player.len() < all.len() && !of_player.is_empty(),
+        "{of_player}"
+    );
+    let unknown = explored(&[famous, "1. e4", "Morfy, Paul"]).unwrap();
+    assert!(unknown.contains("Morphy, Paul"), "{unknown}");
 }
 
 #[test]

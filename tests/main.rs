@@ -26,6 +26,8 @@ mod download;
 mod editing;
 mod engine;
 mod evals;
+#[cfg(feature = "serve")]
+mod examples;
 mod explorer;
 #[cfg(target_os = "linux")]
 mod faults;
