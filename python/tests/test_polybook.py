@@ -254,6 +254,64 @@ def test_games_are_filtered_by_opening(tmp_path):
         polybook.make_book(FAMOUS, bin=tmp_path / "none.bin", opening="xx")
 
 
+class Annotations:
+    """The typed dictionaries of the stub."""
+
+    def __init__(self, path):
+        stub = ast.parse(path.read_text())
+        classes = {node.name: node for node in stub.body if isinstance(node, ast.ClassDef)}
+        self.fields = {name: self._fields(node, classes) for name, node in classes.items()}
+
+    def _fields(self, node, classes):
+        inherited = [self._fields(classes[base.id], classes) for base in node.bases if getattr(base, "id", "") in classes]
+        own = {field.target.id: field.annotation for field in node.body if isinstance(field, ast.AnnAssign)}
+        return {name: field for fields in [*inherited, own] for name, field in fields.items()}
+
+    def check(self, value, annotation, where=""):
+        """Checks that a value has the annotated type, and that a dictionary has the annotated fields."""
+        if isinstance(annotation, ast.Constant):
+            annotation = ast.Name(annotation.value)
+        if isinstance(annotation, ast.Subscript):
+            kind, inner = annotation.value.id, annotation.slice
+            if kind == "Optional":
+                return value is None or self.check(value, inner, where)
+            if kind == "NotRequired":
+                return self.check(value, inner, where)
+            if kind == "Literal":
+                assert value in ast.literal_eval(inner), where
+            elif kind == "List":
+                assert isinstance(value, list), where
+                for item in value:
+                    self.check(item, inner, where)
+            else:
+                assert kind == "Mapping" and isinstance(value, dict), where
+        elif annotation.id in self.fields:
+            fields = self.fields[annotation.id]
+            required = {name for name, field in fields.items() if getattr(getattr(field, "value", None), "id", "") != "NotRequired"}
+            assert required <= set(value) <= set(fields), (where, set(value) ^ required)
+            for name, item in value.items():
+                self.check(item, fields[name], f"{where}.{name}")
+        else:
+            types = {"str": str, "int": int, "float": (int, float), "bool": bool}
+            assert isinstance(value, types[annotation.id]), (where, value)
+
+
+def test_results_have_the_types_of_the_annotations(tmp_path):
+    annotations = Annotations(Path(polybook.__file__).with_name("__init__.pyi"))
+    online = DATA / "online.pgn"
+    outputs = {name: tmp_path / name for name in ["bin", "leveldb", "explorer", "obs", "counts"]}
+    report = polybook.make_book([FAMOUS, online, SELFPLAY], min_game=1, minimax=2, **outputs)
+    annotations.check(report, ast.Name("Report"))
+    explorer = polybook.Explorer(tmp_path / "explorer")
+    for position in [None, chess.Board("rnbqkbnr/pppppppp/8/8/4P3/8/PPPP1PPP/RNBQKBNR b KQkq - 0 1")]:
+        for options in [{}, {"history": True, "transpositions": True}, {"view": "player", "player": "anna_plays"}]:
+            annotations.check(explorer.answer(position, **options), ast.Name("Answer"))
+        for options in [{}, {"player": "anna_plays"}]:
+            annotations.check(explorer.openings(position, **options), ast.Name("OpeningTable"))
+        prepared = explorer.prepare(position, player="anna_plays", opponent="zeitnot", color="black", min_game=1)
+        annotations.check(prepared, ast.Name("Preparation"))
+
+
 def test_signatures_are_those_of_the_annotations(tmp_path):
     stub = ast.parse(Path(polybook.__file__).with_name("__init__.pyi").read_text())
     functions = {node.name: node for node in ast.walk(stub) if isinstance(node, ast.FunctionDef)}

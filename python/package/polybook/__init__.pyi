@@ -8,7 +8,7 @@ from typing import Any, Callable, Iterator, List, Literal, Mapping, Optional, Pr
 
 import numpy as np
 import numpy.typing as npt
-from typing_extensions import Unpack
+from typing_extensions import NotRequired, Unpack
 
 __version__: str
 
@@ -82,6 +82,239 @@ class GameHeader(TypedDict):
     offset: Optional[int]
     #: The path of the PGN file.
     file: str
+
+class GameCounts(TypedDict):
+    read: int
+    counted: int
+    filtered: int
+    rejected: int
+
+class Rejection(TypedDict):
+    file: str
+    #: The number of the game in the file, from 0.
+    game: int
+    offset: int
+    ply: int
+    move: str
+    reason: str
+
+class _BookReport(TypedDict):
+    path: str
+    entries: int
+    largest_weight: int
+    scale: float
+    minimax: NotRequired[Mapping[str, int]]
+    losses: NotRequired[Mapping[str, Any]]
+
+class _IndexReport(TypedDict):
+    path: str
+    games: int
+    positions: int
+    postings: int
+    rows: NotRequired[int]
+
+class _ObsReport(TypedDict):
+    path: str
+    rows: int
+    rare: int
+    min_game: int
+
+class _CountsReport(TypedDict):
+    path: str
+    rows: int
+    parts: int
+    pruned: NotRequired[Mapping[str, int]]
+
+class Report(TypedDict):
+    """What `make_book` read and wrote. A number that is missing is 0."""
+
+    games: GameCounts
+    filtered_by: NotRequired[Mapping[str, int]]
+    plies: int
+    left_out: NotRequired[int]
+    null_moves: NotRequired[int]
+    unplayable_variations: NotRequired[int]
+    castling_dropped: NotRequired[int]
+    contradicted_results: NotRequired[int]
+    unreadable_results: NotRequired[int]
+    unfinished: NotRequired[int]
+    undated: NotRequired[int]
+    unrated: NotRequired[int]
+    not_tallied: NotRequired[int]
+    variants: NotRequired[Mapping[str, int]]
+    positions: int
+    entries: int
+    book: NotRequired[_BookReport]
+    index: NotRequired[_IndexReport]
+    explorer: NotRequired[_IndexReport]
+    obs: NotRequired[_ObsReport]
+    counts: NotRequired[_CountsReport]
+    rejected: List[Rejection]
+    has_unknown_games: NotRequired[bool]
+    matched_players: NotRequired[List[str]]
+    warnings: NotRequired[List[str]]
+
+class Opening(TypedDict):
+    eco: str
+    name: str
+
+class Player(TypedDict):
+    name: str
+    #: 0 if the rating is unknown.
+    rating: int
+
+class Game(TypedDict):
+    id: str
+    winner: Optional[Literal["white", "black"]]
+    speed: NotRequired[str]
+    mode: NotRequired[str]
+    black: Player
+    white: Player
+    #: 0 if the year is unknown.
+    year: int
+    month: Optional[str]
+    unfinished: NotRequired[bool]
+
+class PlayedGame(Game):
+    #: The move that was played in the position, or None if the game ended there.
+    uci: Optional[str]
+    unindexed: NotRequired[bool]
+
+class _LichessResults(TypedDict):
+    """Numbers of games. `draws` contains the games without a result, whose number is `unfinished`."""
+
+    white: int
+    draws: int
+    black: int
+    unfinished: NotRequired[int]
+
+class PlayedMove(_LichessResults):
+    uci: str
+    san: str
+    #: The mean of the known ratings of the players who made the move, or 0. Missing in the view "player".
+    averageRating: NotRequired[int]
+    ratingGames: NotRequired[int]
+    wins: NotRequired[int]
+    losses: NotRequired[int]
+    averageOpponentRating: NotRequired[Optional[int]]
+    performance: NotRequired[Optional[int]]
+    performanceGames: NotRequired[int]
+    lastPlayed: NotRequired[str]
+    #: The game with the move, if there is exactly one.
+    game: Optional[Game]
+    opening: Optional[Opening]
+    #: With `transpositions`: the number of games that reach the position after the move by any order of moves.
+    reached: NotRequired[int]
+
+class MonthResults(_LichessResults):
+    month: str
+
+class Answer(_LichessResults):
+    """What was played in a position. The fields are those of the route `/lichess` of `polybook serve`."""
+
+    wins: NotRequired[int]
+    losses: NotRequired[int]
+    playerRating: NotRequired[int]
+    playerRatingGames: NotRequired[int]
+    opponentRating: NotRequired[int]
+    performance: NotRequired[int]
+    performanceGames: NotRequired[int]
+    lastPlayed: NotRequired[str]
+    moves: List[PlayedMove]
+    recentGames: NotRequired[List[PlayedGame]]
+    topGames: NotRequired[List[PlayedGame]]
+    opening: Optional[Opening]
+    queuePosition: int
+    history: NotRequired[List[MonthResults]]
+    unknownMonths: NotRequired[int]
+
+class _Results(TypedDict):
+    """Numbers of games. `draws` does not contain the games without a result, whose number is `unfinished`."""
+
+    games: int
+    white: int
+    draws: int
+    black: int
+    unfinished: NotRequired[int]
+
+class OpeningRow(_Results):
+    name: str
+    #: The lowest and the highest ECO code.
+    eco: List[str]
+    wins: int
+    losses: int
+    #: The score of the player, or of White, in percent.
+    score: Optional[float]
+    score_range: Optional[List[float]]
+    points: NotRequired[float]
+    points_above_average: NotRequired[float]
+    opponent_rating: NotRequired[int]
+    performance: NotRequired[int]
+    rating: NotRequired[int]
+    last_played: Optional[str]
+    line: List[str]
+    line_games: Optional[int]
+    variations: NotRequired[List["OpeningRow"]]
+
+class OpeningTable(_Results):
+    unnamed: int
+    average_score: Optional[float]
+    average_by_color: NotRequired[List[float]]
+    opponent_rating: NotRequired[int]
+    performance: NotRequired[int]
+    performance_by_color: NotRequired[List[int]]
+    families: List[OpeningRow]
+
+class PlayerGames(_Results):
+    rating: Optional[int]
+    last_played: Optional[str]
+
+class OpponentGames(_Results):
+    #: The number of recent games.
+    recent: int
+
+class GamesHere(TypedDict):
+    theirs: int
+    yours: int
+
+class PreparedAnswer(TypedDict):
+    uci: str
+    san: str
+    games: int
+    source: Literal["repertoire", "games"]
+
+class PreparedMove(TypedDict):
+    uci: str
+    san: str
+    opening: Optional[Opening]
+    theirs: OpponentGames
+    yours: _Results
+    answer: Optional[PreparedAnswer]
+    gap: bool
+    line_end: NotRequired[bool]
+    unindexed: NotRequired[bool]
+
+class PreparedLine(_Results):
+    play: List[str]
+    san: List[str]
+    opening: Optional[Opening]
+    chance: float
+    theirs: OpponentGames
+    score: Optional[float]
+    loss: Optional[float]
+    answer: Optional[PreparedAnswer]
+    gap: bool
+    line_end: NotRequired[bool]
+
+class Preparation(TypedDict):
+    theirs: PlayerGames
+    yours: PlayerGames
+    met: PlayerGames
+    here: GamesHere
+    recent_since: Optional[int]
+    moves: List[PreparedMove]
+    lines: NotRequired[List[PreparedLine]]
+    line_ends: NotRequired[List[PreparedLine]]
 
 class _PreparationConditions(TypedDict, total=False):
     """Conditions on games. They have the names and values of the command line's options.
@@ -163,7 +396,7 @@ def make_book(
     memory: int = 1 << 30,
     temp_dir: Optional[_Path] = None,
     **conditions: Unpack[_Conditions],
-) -> Mapping[str, Any]:
+) -> Report:
     """Makes books, indexes, databases and counts from PGN files. Returns the report that `polybook make-book --json` prints.
 
     The options have the names and defaults of the command line's options. Options for suites and evaluations are missing.
@@ -232,7 +465,7 @@ class Explorer:
         transpositions: bool = False,
         unfinished: str = "draw",
         **conditions: Unpack[_Conditions],
-    ) -> Mapping[str, Any]:
+    ) -> Answer:
         """Returns the counts, the moves, and the top and recent games of a position, in the form in which `polybook serve` answers.
 
         If `unfinished` is "skip", games without a result do not count.
@@ -245,7 +478,7 @@ class Explorer:
         variant: Optional[str] = None,
         unfinished: str = "draw",
         **conditions: Unpack[_Conditions],
-    ) -> Mapping[str, Any]:
+    ) -> OpeningTable:
         """Returns the openings of the games that reached a position and pass the filters.
 
         The openings are in families with their variations. With `player`, the family that cost the player most points comes
@@ -265,7 +498,7 @@ class Explorer:
         variant: Optional[str] = None,
         unfinished: str = "draw",
         **conditions: Unpack[_PreparationConditions],
-    ) -> Mapping[str, Any]:
+    ) -> Preparation:
         """Returns the preparation of `player`, who has the color `color`, for `opponent`.
 
         The fields are those that `polybook prepare --json` prints: the opponent's moves in the position, with the results and
