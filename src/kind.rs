@@ -54,7 +54,7 @@ pub enum FileKind {
 pub(crate) const EVALS: &[u8] = b"\0\0\0\0\0\0\0\0polybook evals ";
 
 /// The name of the file in a counts directory that describes from which games and options the counts were made.
-pub(crate) const SIDECAR: &str = "counts.json";
+pub(crate) const SIDECAR: &str = "_counts.json";
 
 /// The suffix of the names of all Parquet files in a counts directory.
 pub(crate) const ENDING: &str = ".parquet";
@@ -457,7 +457,7 @@ pub(crate) fn is_windows_device(path: &Path) -> bool {
 }
 
 /// Returns `true` if a directory is recognized as a counts directory by a file with the name `name`. This is the case
-/// for `counts.json` and for Parquet files.
+/// for `_counts.json` and for Parquet files.
 fn is_of_counts(name: &OsStr) -> bool {
     let name = name.to_string_lossy();
     name == SIDECAR || name.ends_with(ENDING)

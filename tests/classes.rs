@@ -341,7 +341,7 @@ fn rows_are_in_order_and_the_same_for_every_number_of_threads_and_memory() {
     let rows = class_rows(&dir.join("one"));
     let place = |row: &ClassRow| (row.row.key.cast_signed(), row.row.mv, row.class);
     assert!(rows.is_sorted_by(|a, b| place(a) < place(b)));
-    let sidecar: serde_json::Value = serde_json::from_slice(&counts["counts.json"]).unwrap();
+    let sidecar: serde_json::Value = serde_json::from_slice(&counts["_counts.json"]).unwrap();
     assert_eq!(
         sidecar["by"],
         serde_json::json!(["speed", "rating", "month"])
@@ -632,16 +632,16 @@ fn a_sidecar_or_part_that_is_not_a_file_is_an_error() {
         let err = fails(dir, "make-book pruned all --counts x", 1);
         assert!(err.contains(path) && !dir.join("x").exists(), "{err}");
     };
-    let sidecar = dir.join("pruned/counts.json");
+    let sidecar = dir.join("pruned/_counts.json");
     fs::remove_file(&sidecar).unwrap();
     std::os::unix::fs::symlink("nowhere", &sidecar).unwrap();
-    refused("pruned/counts.json");
+    refused("pruned/_counts.json");
     fs::remove_file(&sidecar).unwrap();
     fs::create_dir(&sidecar).unwrap();
-    refused("pruned/counts.json: not a file");
+    refused("pruned/_counts.json: not a file");
     fs::remove_dir(&sidecar).unwrap();
     make_fifo(&sidecar);
-    refused("pruned/counts.json: not a file");
+    refused("pruned/_counts.json: not a file");
     fs::remove_file(&sidecar).unwrap();
     make_fifo(&dir.join("pruned/a.parquet"));
     refused("pruned/a.parquet: not a file");
@@ -655,7 +655,7 @@ fn a_sidecar_or_part_that_is_not_a_file_is_an_error() {
     ] {
         let about = r#""format": "polybook counts", "version": 2, "inputs": [], "games": null, "options": "", "variant": "normal""#;
         let sidecar = format!(r#"{{{about}, "plies": 0, {files}}}"#);
-        fs::write(dir.join("listed/counts.json"), sidecar).unwrap();
+        fs::write(dir.join("listed/_counts.json"), sidecar).unwrap();
         let err = fails(dir, "make-book listed --counts x", 1);
         assert!(err.contains("listed/pipe: not a file"), "{err}");
     }

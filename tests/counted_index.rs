@@ -510,7 +510,7 @@ fn pruned_counts_do_not_know_how_many_games_reached_what_they_lack() {
     }
 
     // If the sidecar is missing, the number of games is unknown.
-    fs::remove_file(dir.join("all.counts/counts.json")).unwrap();
+    fs::remove_file(dir.join("all.counts/_counts.json")).unwrap();
     ok(dir, "make-book -q all.counts --explorer part");
     assert_eq!(
         open(&["part", "games"])
@@ -545,7 +545,7 @@ fn other_counts_are_refused() {
             sample("variants.pgn").display()
         ),
     );
-    fs::remove_file(dir.join("rows.counts/counts.json")).unwrap();
+    fs::remove_file(dir.join("rows.counts/_counts.json")).unwrap();
     for (inputs, named) in [
         ("rows.counts", "standard chess"),
         (

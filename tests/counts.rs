@@ -14,6 +14,7 @@ use parquet::{
     file::{
         metadata::SortingColumn,
         properties::WriterProperties,
+        reader::{FileReader, SerializedFileReader},
         writer::{SerializedFileWriter, SerializedRowGroupWriter},
     },
     schema::parser::parse_message_type,
@@ -346,7 +347,7 @@ fn counts_are_replaced_by_force_and_nothing_else_is() {
     fs::write(dir.path().join("famous.counts/thesis.txt"), "mine").unwrap();
     let err = fails(dir.path(), &format!("{line} --force"), 1);
     assert!(
-        err.contains("contains thesis.txt, which counts.json does not list"),
+        err.contains("contains thesis.txt, which _counts.json does not list"),
         "{err}"
     );
     assert!(dir.path().join("famous.counts/thesis.txt").exists());
@@ -1211,11 +1212,11 @@ fn parts_that_are_damaged_missing_or_foreign_are_told() {
     };
     refused(
         &|counts| fs::remove_file(counts.join(part)).unwrap(),
-        "part-000.parquet: this file is missing, although counts.json lists",
+        "part-000.parquet: this file is missing, although _counts.json lists",
     );
     refused(
         &|counts| fs::write(counts.join(part), &sound[part][..1000]).unwrap(),
-        "part-000.parquet: this file has 1000 bytes, but counts.json states",
+        "part-000.parquet: this file has 1000 bytes, but _counts.json states",
     );
     refused(
         &|counts| {
@@ -1235,34 +1236,34 @@ fn parts_that_are_damaged_missing_or_foreign_are_told() {
                 bytes[at] ^= 1;
                 fs::write(counts.join(part), bytes).unwrap();
             },
-            "part-000.parquet: the checksum of this file differs from the checksum in counts.json",
+            "part-000.parquet: the checksum of this file differs from the checksum in _counts.json",
         );
     }
     refused(
         &|counts| fs::write(counts.join("part-001.parquet"), &sound[part]).unwrap(),
-        "part-001.parquet: counts.json does not list this file",
+        "part-001.parquet: _counts.json does not list this file",
     );
     refused(
         &|counts| {
-            let text = String::from_utf8(sound["counts.json"].clone()).unwrap();
+            let text = String::from_utf8(sound["_counts.json"].clone()).unwrap();
             let rows = text.lines().find(|line| line.contains("\"rows\"")).unwrap();
             fs::write(
-                counts.join("counts.json"),
+                counts.join("_counts.json"),
                 text.replace(rows, "\"rows\": 7,"),
             )
             .unwrap();
         },
-        "rows, but counts.json states 7",
+        "rows, but _counts.json states 7",
     );
     refused(
-        &|counts| fs::write(counts.join("counts.json"), "{").unwrap(),
-        "counts.json: this file does not describe counts",
+        &|counts| fs::write(counts.join("_counts.json"), "{").unwrap(),
+        "_counts.json: this file does not describe counts",
     );
     refused(
         &|counts| {
-            let text = String::from_utf8(sound["counts.json"].clone()).unwrap();
+            let text = String::from_utf8(sound["_counts.json"].clone()).unwrap();
             fs::write(
-                counts.join("counts.json"),
+                counts.join("_counts.json"),
                 text.replacen("\"version\": 2", "\"version\": 3", 1),
             )
             .unwrap();
@@ -1271,9 +1272,9 @@ fn parts_that_are_damaged_missing_or_foreign_are_told() {
     );
     refused(
         &|counts| {
-            let text = String::from_utf8(sound["counts.json"].clone()).unwrap();
+            let text = String::from_utf8(sound["_counts.json"].clone()).unwrap();
             fs::write(
-                counts.join("counts.json"),
+                counts.join("_counts.json"),
                 text.replacen("\"version\": 2", "\"version\": 1", 1),
             )
             .unwrap();
@@ -1399,7 +1400,7 @@ fn counts_of_a_move_of_very_many_games_are_added() {
     let games = ok_json(dir.path(), "make-book c16 --obs sum.obs.db3 --json");
     assert_eq!(games["games"]["counted"], 1 << 16);
     // A sidecar cannot contain the names of a million inputs.
-    fs::remove_file(dir.path().join("c16/counts.json")).unwrap();
+    fs::remove_file(dir.path().join("c16/_counts.json")).unwrap();
     // Large numbers, which are stored separately, make a position frequent, whatever other counts add.
     for i in 16..20 {
         let line = format!("make-book -q c{i} c{i} --counts c{}", i + 1);
@@ -1446,4 +1447,143 @@ fn a_run_without_games_writes_no_counts() {
     ok(dir.path(), &format!("{index} --allow-empty"));
     assert!(fails(dir.path(), "make-book none", 1).contains("the input contains no game"));
     ok(dir.path(), "make-book -q none --bin none.bin --allow-empty");
+}
+
+/// Returns the number of rows of a Parquet file.
+fn rows_of(path: &Path) -> i64 {
+    let reader = SerializedFileReader::new(File::open(path).unwrap()).unwrap();
+    reader.metadata().file_metadata().num_rows()
+}
+
+#[test]
+fn names_are_written_beside_counts_and_do_not_depend_on_threads_and_memory() {
+    let dir = temp();
+    let dir = dir.path();
+    let inputs = format!(
+        "--max-ply 30 {} {}",
+        sample("selfplay.pgn").display(),
+        sample("famous.pgn").display()
+    );
+    ok(dir, &format!("make-book -q {inputs} --counts plain.counts"));
+    let mut named: Option<BTreeMap<String, Vec<u8>>> = None;
+    for options in ["--threads 1", "--threads 3", "--threads 2 --memory 64KiB"] {
+        let counts = "--counts named.counts --with fen,san,opening --force";
+        ok(dir, &format!("make-book -q {inputs} {options} {counts}"));
+        let files = files(&dir.join("named.counts"));
+        assert!(
+            named.as_ref().is_none_or(|named| *named == files),
+            "{options}"
+        );
+        named = Some(files);
+    }
+    let named = named.unwrap();
+    for (name, bytes) in files(&dir.join("plain.counts")) {
+        assert!(name == "_counts.json" || named[&name] == bytes, "{name}");
+    }
+    let [positions, moves] =
+        ["_positions.pq", "_moves.pq"].map(|name| dir.join("named.counts").join(name));
+    let all = rows(&dir.join("named.counts")).concat();
+    let mut keys: Vec<u64> = all.iter().map(|row| row.key).collect();
+    keys.dedup();
+    assert_eq!(
+        (rows_of(&positions), rows_of(&moves)),
+        (keys.len() as i64, all.len() as i64)
+    );
+    // Counts of counts have the same names, and only those that are requested.
+    ok(
+        dir,
+        "make-book -q named.counts --counts again.counts --with san,fen,opening",
+    );
+    let again = files(&dir.join("again.counts"));
+    for name in ["_positions.pq", "_moves.pq"] {
+        assert!(again[name] == named[name], "{name}");
+    }
+    ok(
+        dir,
+        "make-book -q named.counts --counts again.counts --force --with san",
+    );
+    let again = files(&dir.join("again.counts"));
+    assert!(again["_moves.pq"] == named["_moves.pq"] && !again.contains_key("_positions.pq"));
+    ok(
+        dir,
+        "make-book -q named.counts --counts again.counts --force",
+    );
+    assert!(!files(&dir.join("again.counts")).contains_key("_moves.pq"));
+}
+
+#[test]
+fn names_follow_the_kept_positions_the_classes_and_the_variant() {
+    let dir = temp();
+    let dir = dir.path();
+    let selfplay = sample("selfplay.pgn");
+    let selfplay = selfplay.display();
+    ok(
+        dir,
+        &format!("make-book -q {selfplay} --counts few.counts --min-game 5 --with fen,san"),
+    );
+    let mut keys: Vec<u64> = rows(&dir.join("few.counts"))
+        .concat()
+        .iter()
+        .map(|row| row.key)
+        .collect();
+    keys.dedup();
+    assert!(keys.len() > 20);
+    assert_eq!(
+        rows_of(&dir.join("few.counts/_positions.pq")),
+        keys.len() as i64
+    );
+    // Classes divide rows, but not positions and moves.
+    ok(
+        dir,
+        &format!("make-book -q {selfplay} --counts all.counts --with fen,san,opening"),
+    );
+    ok(
+        dir,
+        &format!(
+            "make-book -q {selfplay} --counts by.counts --by month,rating --with fen,san,opening"
+        ),
+    );
+    let [all, by] = ["all.counts", "by.counts"].map(|name| files(&dir.join(name)));
+    for name in ["_positions.pq", "_moves.pq"] {
+        assert!(all[name] == by[name], "{name}");
+    }
+    let variants = sample("variants.pgn");
+    let variants = variants.display();
+    ok(
+        dir,
+        &format!("make-book -q {variants} --variant crazyhouse --counts zh.counts --with fen,san"),
+    );
+    let mut identities: Vec<u64> = rows(&dir.join("zh.counts"))
+        .concat()
+        .iter()
+        .map(|row| row.identity)
+        .collect();
+    identities.sort_unstable();
+    identities.dedup();
+    assert!(identities.len() > 10);
+    assert_eq!(
+        rows_of(&dir.join("zh.counts/_positions.pq")),
+        identities.len() as i64
+    );
+    let several = format!("make-book -q {variants} --variant auto --counts x.counts --with fen");
+    let refusal = fails(dir, &*several, 1);
+    assert!(
+        refusal.contains("counts with names can contain games of only one variant"),
+        "{refusal}"
+    );
+    for (wrong, says) in [
+        (
+            "--counts x.counts --with uci",
+            "use one or more of fen, san and opening",
+        ),
+        (
+            "--counts x.counts --with fen,",
+            "use one or more of fen, san and opening",
+        ),
+        ("--bin x.bin --with fen", "--counts"),
+    ] {
+        let error = fails(dir, &*format!("make-book -q {selfplay} {wrong}"), 2);
+        assert!(error.contains(says), "{error}");
+    }
+    assert!(!dir.join("x.counts").exists() && !dir.join("x.bin").exists());
 }

@@ -373,7 +373,7 @@ fn counts_say_what_was_unknown_in_their_games() {
     );
     let of_counts = ok_json(dir, "make-book c --min-game 1 --bin b.bin --json");
     let sidecar: Value =
-        serde_json::from_slice(&fs::read(dir.join("c/counts.json")).unwrap()).unwrap();
+        serde_json::from_slice(&fs::read(dir.join("c/_counts.json")).unwrap()).unwrap();
     for (name, number) in [
         ("unreadable_results", 1),
         ("unfinished", 1),

@@ -290,7 +290,7 @@ fn counts_of_a_long_sidecar() {
     let dir = temp();
     ordered_counts(dir.path(), "counts", 1, 2);
     ok(dir.path(), "make-book -q counts --counts listed");
-    let sidecar = dir.path().join("listed/counts.json");
+    let sidecar = dir.path().join("listed/_counts.json");
     let text = fs::read_to_string(&sidecar).unwrap();
     let more = format!("{{ \"more\": [{}0],", "0,".repeat((2 << 20) - (1 << 10)));
     fs::write(&sidecar, text.replacen('{', &more, 1)).unwrap();

@@ -98,11 +98,11 @@ fn the_queries_of_docs_scale_return_results_in_order() {
     assert!(books[0] == books[1]);
 }
 
-/// The queries in the document for data people return results. Joining counts with FENs changes no sum, and does
-/// not lose castling moves.
+/// The queries in the document for data people return results. The names beside counts are right. Joining counts with a
+/// table of moves changes no sum, and does not lose castling moves.
 #[test]
 fn the_queries_of_the_document_for_data_people_return_results() {
-    let Some(python) = python_with("duckdb", &["duckdb"]) else {
+    let Some(python) = python_with("duckdb", &["duckdb", "chess"]) else {
         return;
     };
     let dir = temp();
@@ -121,6 +121,7 @@ fn the_queries_of_the_document_for_data_people_return_results() {
         "duckdb_questions.py",
         &[dir.path(), &document, binary],
     );
+    ok(dir.path(), "convert -q data.obs.db3 moves.parquet");
     run_python(&python, "duckdb_join.py", &[dir.path()]);
 }
 
@@ -239,7 +240,7 @@ fn duckdb_adds_and_prunes_counts_by_class() {
     );
     // The script writes no sidecar for counts that polybook would not read.
     let wide = "import json, os, pyarrow as pa, pyarrow.parquet as pq; os.mkdir('wide'); \
-                about = json.load(open('added/counts.json')); json.dump({**about, 'plies': 1 << 63}, open('wide/counts.json', 'w')); \
+                about = json.load(open('added/_counts.json')); json.dump({**about, 'plies': 1 << 63}, open('wide/_counts.json', 'w')); \
                 pq.write_table(pa.table({'move': [1, 2], 'wins': [1 << 62] * 2, 'draws': [0] * 2, 'losses': [0] * 2}), 'wide/part.parquet')";
     let job = Path::new(env!("CARGO_MANIFEST_DIR")).join("contrib/spark/polybook_spark.py");
     let run = |args: &[&str]| {
@@ -372,9 +373,10 @@ fn spark_adds_counts_up_though_a_worker_is_killed() {
         &format!("make-book -q {} --counts own", pgns.join(" ")),
     );
     let about = |counts: &str| -> serde_json::Value {
-        let mut about: serde_json::Value =
-            serde_json::from_slice(&fs::read(dir.path().join(counts).join("counts.json")).unwrap())
-                .unwrap();
+        let mut about: serde_json::Value = serde_json::from_slice(
+            &fs::read(dir.path().join(counts).join("_counts.json")).unwrap(),
+        )
+        .unwrap();
         let (parts, starts) = (about["parts"].take(), about["starts"].take());
         assert_eq!(
             parts.as_array().unwrap().len(),
@@ -391,7 +393,7 @@ fn spark_adds_counts_up_though_a_worker_is_killed() {
 #[track_caller]
 fn assert_damage_is_named(dir: &Path, counts: &str) {
     let path = |name: &str| dir.join(counts).join(name);
-    let names = ["part-000.parquet", "part-002.parquet", "starts.parquet"];
+    let names = ["part-000.parquet", "part-002.parquet", "_starts.pq"];
     let [first, other, starts] = names.map(|name| fs::read(path(name)).unwrap());
     let mut damages: Vec<(&str, Vec<u8>)> = Vec::new();
     for (name, bytes) in names.into_iter().zip([&first, &other, &starts]) {
@@ -545,7 +547,7 @@ fn spark_counts_variants_and_names_what_fails() {
         "{told}"
     );
     assert_eq!(told.trim().lines().count(), 1, "{told}");
-    assert!(dir.path().join("spark/counts.json").exists());
+    assert!(dir.path().join("spark/_counts.json").exists());
     // Old counts are replaced. `the_job_replaces_nothing_but_counts` checks without a cluster that nothing else is.
     args.retain(|arg| !arg.ends_with("b.pgn"));
     job(&python, dir.path(), "", &args).unwrap();

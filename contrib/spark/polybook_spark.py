@@ -4,16 +4,16 @@
     spark-submit polybook_spark.py --counts DIR [OPTIONS] PGN...
 
 writes the directory of counts that `polybook make-book --counts DIR [OPTIONS] PGN...` would write: the same
-records and the same counts.json but for its list of parts. `polybook make-book DIR --bin book.bin` then makes
+records and the same _counts.json but for its list of parts. `polybook make-book DIR --bin book.bin` then makes
 the same book as of all games at once.
 
 A task runs the polybook binary on one PGN, or on a range of a plain one, and its result is the rows that it
-returns: the records, and one row with the counts.json of the task. Nothing else leaves a task, so one that is
+returns: the records, and one row with the _counts.json of the task. Nothing else leaves a task, so one that is
 repeated or runs twice counts once.
 
     python3 polybook_spark.py sidecar DIR COUNTS...
 
-writes DIR/counts.json for parts that another engine made of the rows of COUNTS. With --min-game N, the engine kept the
+writes DIR/_counts.json for parts that another engine made of the rows of COUNTS. With --min-game N, the engine kept the
 positions of one COUNTS in which at least N moves were counted.
 """
 
@@ -30,8 +30,8 @@ import uuid
 import zlib
 from urllib.parse import urlsplit
 
-SIDECAR = "counts.json"
-STARTS = "starts.parquet"
+SIDECAR = "_counts.json"
+STARTS = "_starts.pq"
 NUMBERS = (
     "left_out",
     "null_moves",
@@ -65,7 +65,7 @@ RECORD = (
     "key long, move int, black boolean, wins long, draws long, losses long, identity long, "
     "speed int, rating_group int, month int, book_only boolean, rating_sum long, rated long"
 )
-# The columns of a task's result: a record, a starting position, or the task's number and its counts.json.
+# The columns of a task's result: a record, a starting position, or the task's number and its _counts.json.
 RESULT = f"{RECORD}, epd string, games long, task int, about string"
 
 
@@ -272,7 +272,7 @@ def counted(tasks, binary, options):
 
 
 def merged(abouts):
-    """What there is to tell of counts that were added up, from the counts.json of each in order."""
+    """What there is to tell of counts that were added up, from the _counts.json of each in order."""
     options = []
     for about in abouts:
         if about["options"] not in options:
@@ -310,7 +310,7 @@ def merged(abouts):
 
 
 def joined_ranges(tasks, abouts, inputs):
-    """The counts.json of each input from those of its ranges, whose games are numbered from their beginning."""
+    """The _counts.json of each input from those of its ranges, whose games are numbered from their beginning."""
     by_input = {}
     for (_, number, path, _, _), about in zip(tasks, abouts):
         ranges = by_input.setdefault(number, [])
@@ -378,7 +378,7 @@ def add_pruned(about, min_game, dropped):
 
 
 def sidecar(directory, counts, min_game=0):
-    """Writes counts.json for parts that another engine made of the rows of some counts."""
+    """Writes _counts.json for parts that another engine made of the rows of some counts."""
     import pyarrow as pa
     import pyarrow.compute as pc
     import pyarrow.parquet as pq
@@ -405,8 +405,8 @@ def sidecar(directory, counts, min_game=0):
         return {"file": name, "rows": rows, "bytes": os.path.getsize(path), "plies": plies, "crc32": checksum(path)}
 
     names = sorted(name for name in os.listdir(directory) if name.endswith(".parquet") and name[0] not in "._")
-    about["parts"] = [listed(name, ["move", *SUMS]) for name in names if name != STARTS]
-    if STARTS in names:
+    about["parts"] = [listed(name, ["move", *SUMS]) for name in names]
+    if os.path.exists(os.path.join(directory, STARTS)):
         about["starts"] = listed(STARTS, ["games"])
     found = {name for part in about["parts"] for name in pq.ParquetFile(os.path.join(directory, part["file"])).schema.names}
     about["by"] = [name for name in about.get("by", []) if {CLASSES[name], "book_only", *RATINGS} <= found]
@@ -452,7 +452,7 @@ def beside(target, kind):
 
 
 def files_of_counts(store, directory):
-    """The names of the files in a directory of counts, if it has nothing else: counts.json and what it lists."""
+    """The names of the files in a directory of counts, if it has nothing else: _counts.json and what it lists."""
     found = store.entries(directory)
     if not found:
         return []
@@ -461,7 +461,7 @@ def files_of_counts(store, directory):
         try:
             about = json.loads(store.read(f"{directory}/{SIDECAR}"))
             if about["format"] == "polybook counts":
-                parts = [*about["parts"], *([about["starts"]] if about.get("starts") else [])]
+                parts = [*about["parts"], *([about["starts"]] if about.get("starts") else []), *about.get("names", [])]
                 sizes = {SIDECAR: found[SIDECAR], **{part["file"]: part["bytes"] for part in parts}}
         except (ValueError, KeyError, TypeError):
             pass
@@ -617,7 +617,7 @@ def checksums(spark, store, directory, sizes):
 
 
 def listed(spark, store, directory, sizes, plies):
-    """What counts.json lists of the files of a directory, read back from where they lie."""
+    """What _counts.json lists of the files of a directory, read back from where they lie."""
     from pyspark.sql import functions as F
 
     total = F.sum(F.expr(plies))

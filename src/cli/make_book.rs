@@ -27,7 +27,7 @@ use super::{
 use polybook::{
     Error, MakeBook, Report,
     book::{Book, MinimaxSummary},
-    counts::{Grouping, MoveFilter},
+    counts::{Grouping, MoveFilter, Names},
     make_book::{SuiteReport, Unfinished},
     pgn::Input,
     position::{PieceLetters, Variant, VariantChoice},
@@ -114,6 +114,11 @@ pub struct Args {
     /// filtered by them [default: as in the input, if the input is counts, else none]
     #[arg(long, value_name = "speed,rating,month|none", requires = "counts", help_heading = OUTPUTS)]
     by: Option<Grouping>,
+
+    /// Also write the names of the positions and moves of --counts, as tables in its directory: the FENs, the moves in
+    /// SAN, or the openings of positions. Give one or more of them, separated by commas
+    #[arg(long, value_name = "fen,san,opening", requires = "counts", help_heading = OUTPUTS)]
+    with: Option<Names>,
 
     /// Write an opening suite, a list of openings for engine matches, to this file; - writes PGN to standard output. A
     /// .pgn file lists openings as lines of moves, and an .epd file lists the positions after these lines. An opening
@@ -304,6 +309,9 @@ fn configured(mut args: Args) -> anyhow::Result<MakeBook> {
     }
     if let Some(by) = args.by {
         run = run.by(by);
+    }
+    if let Some(names) = args.with {
+        run = run.counted_names(names);
     }
     let mut suite = None;
     if let Some(path) = args.suite {

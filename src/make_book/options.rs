@@ -23,6 +23,9 @@ use crate::{
     storage::sort::Memory,
 };
 
+#[cfg(feature = "parquet")]
+use crate::formats::counts::Names;
+
 /// Advice for a run whose outputs would be empty.
 pub(super) const EMPTY_OUTPUTS: Advice = Advice::option("{} writes empty outputs", "allow-empty");
 
@@ -73,6 +76,8 @@ pub struct MakeBook {
     pub(super) counts: Option<PathBuf>,
     pub(super) by: Option<Grouping>,
     pub(super) prune_counts: u64,
+    #[cfg(feature = "parquet")]
+    pub(super) counted_names: Option<Names>,
     pub(super) suite: Option<SuiteOutput>,
     pub(super) extract: Option<Extract>,
     pub(super) force: bool,
@@ -112,6 +117,8 @@ impl MakeBook {
             counts: None,
             by: None,
             prune_counts: 0,
+            #[cfg(feature = "parquet")]
+            counted_names: None,
             suite: None,
             extract: None,
             force: false,
@@ -200,6 +207,13 @@ impl MakeBook {
     #[cfg(feature = "parquet")]
     pub fn prune_counts(mut self, min_game: u64) -> MakeBook {
         self.prune_counts = min_game;
+        self
+    }
+
+    /// Sets the names of positions and moves that are written beside the [counts](MakeBook::counts). Default: none.
+    #[cfg(feature = "parquet")]
+    pub fn counted_names(mut self, names: Names) -> MakeBook {
+        self.counted_names = Some(names);
         self
     }
 

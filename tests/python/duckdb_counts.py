@@ -1,6 +1,6 @@
 """Adds up counts with DuckDB as docs/scale.md describes. With --min-game, filters the positions of one directory instead.
 
-With --keys, writes only the rows of a range of keys, and no counts.json.
+With --keys, writes only the rows of a range of keys, and no _counts.json.
 
 usage: duckdb_counts.py [--min-game=N] [--keys=CONDITION] DIR COUNTS...
 """
@@ -19,7 +19,7 @@ keys = [argument.partition("=")[2] for argument in sys.argv[1:] if argument.star
 directory, *counts = [argument for argument in sys.argv[1:] if argument not in options and not argument.startswith("--keys=")]
 os.mkdir(directory)
 parts = [f"{one}/part-*.parquet" for one in counts]
-starts = [f"{one}/starts.parquet" for one in counts if os.path.exists(f"{one}/starts.parquet")]
+starts = [f"{one}/_starts.pq" for one in counts if os.path.exists(f"{one}/_starts.pq")]
 columns = duckdb.sql(f"SELECT * FROM read_parquet({parts}) LIMIT 0").columns
 summed = [name for name in columns if name in ("wins", "draws", "losses", "rating_sum", "rated")]
 wanted = [f"sum({name})::BIGINT AS {name}" if name in summed else name for name in columns]
@@ -37,7 +37,7 @@ if starts:
     duckdb.sql(
         f"""
         COPY (SELECT epd, sum(games)::BIGINT AS games FROM read_parquet({starts}) GROUP BY ALL ORDER BY epd)
-        TO '{directory}/starts.parquet'
+        TO '{directory}/_starts.pq' (FORMAT parquet)
         """
     )
 subprocess.run([sys.executable, JOB, "sidecar", directory, *counts, *options], check=True)

@@ -54,13 +54,13 @@ def write_counts(directory, text):
     """Creates a directory with the files of counts that matter for replacing it. Returns its contents."""
     directory.mkdir()
     (directory / "part-000.parquet").write_text(text)
-    (directory / "starts.parquet").write_text(text * 2)
+    (directory / "_starts.pq").write_text(text * 2)
     about = {
         "format": "polybook counts",
         "parts": [{"file": "part-000.parquet", "bytes": len(text)}],
-        "starts": {"file": "starts.parquet", "bytes": 2 * len(text)},
+        "starts": {"file": "_starts.pq", "bytes": 2 * len(text)},
     }
-    (directory / "counts.json").write_text(json.dumps(about))
+    (directory / "_counts.json").write_text(json.dumps(about))
     return content(directory)
 
 
@@ -120,8 +120,8 @@ assert refused(target) is None
 assert refused(target) is None
 for starts in ({}, {"starts": None}):
     target, *_ = fresh()
-    (target / "starts.parquet").unlink()
-    (target / "counts.json").write_text(json.dumps({"format": "polybook counts", "parts": [{"file": "part-000.parquet", "bytes": 3}], **starts}))
+    (target / "_starts.pq").unlink()
+    (target / "_counts.json").write_text(json.dumps({"format": "polybook counts", "parts": [{"file": "part-000.parquet", "bytes": 3}], **starts}))
     assert refused(target) is None, starts
 for name, text in [("thesis.txt", "mine"), ("part-001.parquet", "old"), ("part-000.parquet", "edited"), ("photos/a.jpg", "")]:
     target, *_ = fresh()
@@ -130,7 +130,7 @@ for name, text in [("thesis.txt", "mine"), ("part-001.parquet", "old"), ("part-0
     assert name.split("/")[0] in refused(target), name
 for about in ["{", "[]", "null", '{"format": "another"}', '{"format": "polybook counts", "parts": 3}', "\udcff"]:
     target, *_ = fresh()
-    (target / "counts.json").write_text(about, errors="surrogateescape")
+    (target / "_counts.json").write_text(about, errors="surrogateescape")
     assert "not a directory of counts made by polybook" in refused(target), about
 home = Path(tempfile.mkdtemp(dir=root.name)) / "home"
 (home / "photos").mkdir(parents=True)

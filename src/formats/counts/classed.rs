@@ -289,7 +289,7 @@ impl ClassedCounts {
         Ok(true)
     }
 
-    /// Checks that every Parquet file has the checksum that the `counts.json` of its directory states. Uses all threads
+    /// Checks that every Parquet file has the checksum that the `_counts.json` of its directory states. Uses all threads
     /// of the current rayon pool.
     ///
     /// # Errors
@@ -312,7 +312,7 @@ impl ClassedCounts {
     /// # Errors
     ///
     /// Returns an error if the number of rows that were read from a file differs from the number in its metadata or
-    /// in `counts.json`.
+    /// in `_counts.json`.
     ///
     /// Also returns an error if other inputs contain rows for the ends of games, but a directory of more than 10,000
     /// rows does not. The program that wrote this directory did not count the ends of games, so the merged counts would

@@ -36,7 +36,7 @@ use crate::{
 };
 
 /// An open counts directory. Its Parquet files contain the results of each move in each position. The optional file
-/// `counts.json` describes the counts.
+/// `_counts.json` describes the counts.
 #[derive(Clone, Debug)]
 pub struct CountsDirectory {
     path: PathBuf,
@@ -54,21 +54,21 @@ pub struct Part {
     /// The directory that contained the file when it was opened.
     directory: Option<FileId>,
     size: u64,
-    /// The entry of `counts.json` for the file, or `None` if that file does not exist.
+    /// The entry of `_counts.json` for the file, or `None` if that file does not exist.
     listed: Option<ListedFile>,
 }
 
 impl CountsDirectory {
     /// Opens a counts directory that was written by polybook or another program. Reads no rows.
     ///
-    /// If the directory contains `counts.json`, this file must list exactly the Parquet files that exist, with their
+    /// If the directory contains `_counts.json`, this file must list exactly the Parquet files that exist, with their
     /// sizes. Otherwise, all Parquet files in the directory are opened. Files whose names begin with a dot or an
     /// underscore are ignored.
     ///
     /// # Errors
     ///
-    /// Returns an error if the directory cannot be read or contains no counts, if `counts.json` is malformed or has an
-    /// unsupported version, or if `counts.json` does not match the Parquet files that exist.
+    /// Returns an error if the directory cannot be read or contains no counts, if `_counts.json` is malformed or has an
+    /// unsupported version, or if `_counts.json` does not match the Parquet files that exist.
     pub fn open(path: impl Into<PathBuf>) -> Result<CountsDirectory> {
         let path = path.into();
         open_again_if_replaced(&path, || CountsDirectory::open_once(&path))
@@ -76,7 +76,7 @@ impl CountsDirectory {
 
     /// Returns a message for a user who passed the counts directory `path` where an index is expected. The message
     /// contains the command that makes an index from the counts. Returns `None` if `path` is not a counts directory.
-    /// Such a directory contains `counts.json`, or only Parquet files that have the columns of counts.
+    /// Such a directory contains `_counts.json`, or only Parquet files that have the columns of counts.
     #[doc(hidden)]
     pub fn index_advice(path: &Path) -> Option<Diagnosis> {
         let has_columns = |part: &Part| {
@@ -191,14 +191,14 @@ impl CountsDirectory {
         &self.path
     }
 
-    /// Returns the content of `counts.json`, which describes the origin of the counts. Returns `None` if that file
+    /// Returns the content of `_counts.json`, which describes the origin of the counts. Returns `None` if that file
     /// does not exist.
     pub fn about(&self) -> Option<&CountsOrigin> {
         self.about.as_ref()
     }
 
     /// Returns the properties of games by which the counts are grouped: any of speed, rating group and month. Reads
-    /// them from `counts.json` or, if it does not exist, from the columns of the Parquet files.
+    /// them from `_counts.json` or, if it does not exist, from the columns of the Parquet files.
     ///
     /// # Errors
     ///
@@ -262,7 +262,7 @@ impl CountsDirectory {
     }
 
     /// Returns the total size in bytes of the files that contain counts. Does not include the file of starting
-    /// positions and `counts.json`.
+    /// positions and `_counts.json`.
     pub fn size(&self) -> u64 {
         self.parts.iter().map(Part::size).sum()
     }
@@ -276,7 +276,8 @@ fn parquet_files(directory: &Path, id: Option<FileId>) -> Result<Vec<Part>> {
     for entry in fs::read_dir(directory).at(directory, "read")? {
         let path = entry.at(directory, "read")?.path();
         let name = path.file_name().unwrap_or_default().to_string_lossy();
-        if name.ends_with(ENDING) && !name.starts_with(['.', '_']) {
+        let is_counts = name.ends_with(ENDING) && !name.starts_with(['.', '_']);
+        if is_counts || name == STARTS {
             let size = file_size(&path)?;
             files.push(Part {
                 path,
@@ -291,7 +292,7 @@ fn parquet_files(directory: &Path, id: Option<FileId>) -> Result<Vec<Part>> {
 }
 
 impl Part {
-    /// Creates a [`Part`] for a file in `directory`. `listed` is the entry of the file in `counts.json`. `id`
+    /// Creates a [`Part`] for a file in `directory`. `listed` is the entry of the file in `_counts.json`. `id`
     /// identifies the directory. The [`Part`] stores it, to detect later that another program has replaced the
     /// directory.
     ///
@@ -361,7 +362,7 @@ impl Part {
     /// # Errors
     ///
     /// Returns the error of `f`, or an error if the file cannot be read, contains an invalid row, or does not match
-    /// `counts.json`.
+    /// `_counts.json`.
     pub fn read(&self, f: &mut dyn FnMut(&[Row]) -> Result<()>) -> Result<u64> {
         self.read_rows(Grouping::default(), ColumnBatch::row, |row| *row, false, f)
     }
@@ -373,7 +374,7 @@ impl Part {
     /// # Errors
     ///
     /// Returns the error of `f`, or an error if the file cannot be read, contains an invalid row, does not match
-    /// `counts.json`, or lacks a column for a property in `by`.
+    /// `_counts.json`, or lacks a column for a property in `by`.
     pub fn read_classed(
         &self,
         by: Grouping,
@@ -433,13 +434,13 @@ impl Part {
     /// # Errors
     ///
     /// Returns the error of `f`, or an error if the file cannot be read, contains an invalid value, or does not match
-    /// `counts.json`.
+    /// `_counts.json`.
     pub fn read_starts(&self, f: &mut dyn FnMut(Vec<Start>) -> Result<()>) -> Result<u64> {
         let mut f = |starts: Vec<Start>| task::caught(|| f(starts));
         self.read_file(|file| read_starts(file, &mut f))
     }
 
-    /// Opens the file, decodes it with `read`, and checks that it matches its entry in `counts.json`: the checksum, and
+    /// Opens the file, decodes it with `read`, and checks that it matches its entry in `_counts.json`: the checksum, and
     /// the two numbers that `read` returns. These are the numbers of rows and half-moves or, for the file of starting
     /// positions, the numbers of rows and games. Returns the second number. An error in the inner result of `read`
     /// comes from the caller's own function and is returned unchanged.
@@ -485,7 +486,7 @@ impl Part {
         }
     }
 
-    /// Compares the checksum of the file with the one in `counts.json`. Does nothing if `counts.json` does not state
+    /// Compares the checksum of the file with the one in `_counts.json`. Does nothing if `_counts.json` does not state
     /// a checksum.
     ///
     /// # Errors
@@ -502,8 +503,8 @@ impl Part {
         self.named(Err(CountsError::Altered))
     }
 
-    /// Compares the numbers of rows and games that were read from the file with the numbers in `counts.json`. Does
-    /// nothing if `counts.json` does not exist.
+    /// Compares the numbers of rows and games that were read from the file with the numbers in `_counts.json`. Does
+    /// nothing if `_counts.json` does not exist.
     ///
     /// # Errors
     ///
@@ -773,7 +774,7 @@ impl OrderedParts {
         }
     }
 
-    /// Compares the checksum of each file with the one in `counts.json`. Uses all threads of the current rayon pool.
+    /// Compares the checksum of each file with the one in `_counts.json`. Uses all threads of the current rayon pool.
     ///
     /// # Errors
     ///
@@ -789,7 +790,7 @@ impl OrderedParts {
     /// # Errors
     ///
     /// Returns an error if the number of rows or half-moves that were read from a file differs from the number in its
-    /// metadata or in `counts.json`.
+    /// metadata or in `_counts.json`.
     pub(crate) fn check_read(&self) -> Result<u64> {
         let mut sum = 0;
         for part in &self.0 {
@@ -1013,6 +1014,7 @@ mod tests {
             size: rows,
             min_game: 0,
             starts: std::iter::empty(),
+            names: None,
             about,
         };
         let (_, finished) = writer

@@ -80,7 +80,7 @@ pub enum CountsError {
         /// The invalid number.
         value: i64,
     },
-    /// A row of `starts.parquet` has an invalid EPD.
+    /// A row of `_starts.pq` has an invalid EPD.
     #[error("row {row}: \"{epd}\" is not a position: {reason}")]
     Start {
         /// The number of the row, counted from 0.
@@ -137,32 +137,32 @@ pub enum CountsError {
     )]
     /// The sum of the numbers of games is too large for 64 bits.
     Overflow,
-    /// The size of the file, or the number of its rows or half-moves, differs from the number in `counts.json`.
+    /// The size of the file, or the number of its rows or half-moves, differs from the number in `_counts.json`.
     #[error(
-        "this file has {found} {what}, but counts.json states {expected}: copy or make the file again"
+        "this file has {found} {what}, but _counts.json states {expected}: copy or make the file again"
     )]
     Differs {
         /// The unit of the two numbers: `bytes`, `rows` or `half-moves`.
         what: &'static str,
         /// The actual number in the file.
         found: u64,
-        /// The number in `counts.json`.
+        /// The number in `_counts.json`.
         expected: u64,
     },
-    /// The checksum of the file differs from the checksum in `counts.json`.
+    /// The checksum of the file differs from the checksum in `_counts.json`.
     #[error(
-        "the checksum of this file differs from the checksum in counts.json: copy or make the file again"
+        "the checksum of this file differs from the checksum in _counts.json: copy or make the file again"
     )]
     Altered,
-    /// A file that `counts.json` lists does not exist.
+    /// A file that `_counts.json` lists does not exist.
     #[error(
-        "this file is missing, although counts.json lists the file: copy or make the file again"
+        "this file is missing, although _counts.json lists the file: copy or make the file again"
     )]
     Missing,
-    /// A Parquet file exists that `counts.json` does not list.
-    #[error("counts.json does not list this file: remove the file, or make the counts again")]
+    /// A Parquet file exists that `_counts.json` does not list.
+    #[error("_counts.json does not list this file: remove the file, or make the counts again")]
     Unlisted,
-    /// The file `counts.json` is malformed or contradicts itself. Holds the reason.
+    /// The file `_counts.json` is malformed or contradicts itself. Holds the reason.
     #[error("this file does not describe counts of polybook: {0}")]
     Sidecar(String),
     /// The counts have a version of the format that this polybook cannot read. Holds the version.

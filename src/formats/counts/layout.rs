@@ -3,8 +3,12 @@
 //! | file | content |
 //! |---|---|
 //! | `part-NNN.parquet` | the counts; each file contains a range of keys |
-//! | `starts.parquet` | the positions in which games started, if a `FEN` tag or the variant determines them |
-//! | `counts.json` | the origin of the counts, and a list of the other files: [`CountsOrigin`](super::CountsOrigin) |
+//! | `_starts.pq` | the positions in which games started, if a `FEN` tag or the variant determines them |
+//! | `_positions.pq`, `_moves.pq` | optional: [names](super::Names) of positions and moves |
+//! | `_counts.json` | the origin of the counts, and a list of the other files: [`CountsOrigin`](super::CountsOrigin) |
+//!
+//! Programs that read the Parquet files of a directory leave out names that begin with an underscore or do not end in
+//! `.parquet`, so they read only the counts.
 //!
 //! | column of `part-NNN.parquet` | type | content |
 //! |---|---|---|
@@ -29,7 +33,11 @@
 //! must not contain nulls. Unknown columns are ignored. Counts by class are an exception: their rows must be sorted
 //! by key, move and identity.
 //!
-//! `starts.parquet` has the columns `epd` (a string) and `games` (a 64-bit integer). Rows with the same EPD are
+//! `_positions.pq` has the columns `key`, `fen`, `eco` and `opening`, and `_moves.pq` has the columns `key`, `move`, `san`
+//! and `uci`. The names are strings; `eco` and `opening` are null for positions without a name. In counts of variants, both
+//! tables also have the column `identity` after `key`. The tables are sorted by signed key.
+//!
+//! `_starts.pq` has the columns `epd` (a string) and `games` (a 64-bit integer). Rows with the same EPD are
 //! added up.
 
 use std::{ffi::OsStr, ops::Range};
@@ -48,15 +56,21 @@ use crate::{
 pub const SIDECAR: &str = kind::SIDECAR;
 
 /// The name of the file that lists the positions in which games started.
-pub const STARTS: &str = "starts.parquet";
+pub const STARTS: &str = "_starts.pq";
+
+/// The name of the file with the names of positions.
+pub const POSITIONS: &str = "_positions.pq";
+
+/// The name of the file with the names of moves.
+pub const MOVES: &str = "_moves.pq";
 
 /// The file name extension of Parquet files, including the dot.
 pub const ENDING: &str = kind::ENDING;
 
-/// The current version of the format of a counts directory. It is written to `counts.json`.
+/// The current version of the format of a counts directory. It is written to `_counts.json`.
 pub const VERSION: u32 = 2;
 
-/// The name that identifies the format of a counts directory. It is written to `counts.json`.
+/// The name that identifies the format of a counts directory. It is written to `_counts.json`.
 pub const FORMAT: &str = "polybook counts";
 
 pub(super) const KEY: &str = "key";
@@ -110,7 +124,39 @@ pub(super) fn rating_groups() -> impl Iterator<Item = i32> {
     std::iter::once(-1).chain(floors)
 }
 
-/// The Parquet schema of `starts.parquet`, which lists the positions in which games started.
+/// Returns the Parquet schema of the table of positions. It contains a column of identities if `with_identities` is
+/// `true`, and columns for the names that are wanted.
+pub(super) fn position_schema(with_identities: bool, with_fen: bool, with_opening: bool) -> String {
+    let mut schema = "message positions { required int64 key;".to_owned();
+    for (is_wanted, columns) in [
+        (with_identities, " required int64 identity;"),
+        (with_fen, " optional binary fen (UTF8);"),
+        (
+            with_opening,
+            " optional binary eco (UTF8); optional binary opening (UTF8);",
+        ),
+    ] {
+        if is_wanted {
+            schema.push_str(columns);
+        }
+    }
+    schema + " }"
+}
+
+/// Returns the Parquet schema of the table of moves. It contains a column of identities if `with_identities` is `true`.
+pub(super) fn move_schema(with_identities: bool) -> String {
+    let identity = if with_identities {
+        " required int64 identity;"
+    } else {
+        ""
+    };
+    format!(
+        "message moves {{ required int64 key;{identity} required int32 move; optional binary san (UTF8); \
+         optional binary uci (UTF8); }}"
+    )
+}
+
+/// The Parquet schema of `_starts.pq`, which lists the positions in which games started.
 pub(super) const STARTS_SCHEMA: &str =
     "message starts { required binary epd (UTF8); required int64 games; }";
 

@@ -59,10 +59,12 @@
 
 mod class;
 mod record;
+mod recover_positions;
 mod tally;
 
 pub(crate) use self::{
     class::{ClassCounts, ClassRecord, ClassTally, KeyedIdentity},
+    recover_positions::{FoundPosition, LegalCount, keyed_starts, recover_positions},
     tally::{FindableCounts, Finder, LookUpBuffers, OrderedCounts, RecordRange, VisitedBits},
 };
 pub use self::{
@@ -78,6 +80,7 @@ cfg_if::cfg_if! {
         mod directory;
         mod error;
         pub mod layout;
+        mod names;
         mod parquet_file;
         mod rows;
         mod sidecar;
@@ -87,12 +90,14 @@ cfg_if::cfg_if! {
             directory::{CountsDirectory, Part},
             error::CountsError,
             layout::{ClassRow, Row},
+            names::{Names, UnknownNames},
             sidecar::{CountsOrigin, Start},
             writer::CountsSummary,
         };
         pub(crate) use self::{
             classed::{ClassedCounts, RowSource},
             directory::OrderedParts,
+            names::CountedNames,
             writer::{CountsContent, CountsWriter},
         };
     }

@@ -1,5 +1,5 @@
-//! The file `counts.json`, which describes the origin of counts and lists their Parquet files, and the file
-//! `starts.parquet`, which contains the positions in which games started. `counts.json` is also needed to decide
+//! The file `_counts.json`, which describes the origin of counts and lists their Parquet files, and the file
+//! `_starts.pq`, which contains the positions in which games started. `_counts.json` is also needed to decide
 //! whether a directory may be replaced.
 
 use std::{
@@ -17,7 +17,9 @@ use serde::{Deserialize, Serialize};
 use super::{
     Grouping,
     error::CountsError,
-    layout::{EPD, FORMAT, GAMES, SIDECAR, STARTS, STARTS_SCHEMA, VERSION, is_part_name},
+    layout::{
+        EPD, FORMAT, GAMES, MOVES, POSITIONS, SIDECAR, STARTS, STARTS_SCHEMA, VERSION, is_part_name,
+    },
     parquet_file::{Column, ColumnType, ParquetFile, file_size},
     rows::MAX_TOTAL_GAMES,
 };
@@ -28,11 +30,11 @@ use crate::{
     storage::parquet_table::{ROWS_PER_GROUP, TableWriter, properties, write_column},
 };
 
-/// The maximum size of `counts.json` in bytes. It is enough for the names of many thousands of inputs.
+/// The maximum size of `_counts.json` in bytes. It is enough for the names of many thousands of inputs.
 const MAX_SIDECAR_SIZE: u64 = if cfg!(test) { 1 << 12 } else { 4 << 20 };
 
 /// A description of where counts come from: the inputs, the options, and the report of the run that counted the
-/// games. It is stored in the file `counts.json`.
+/// games. It is stored in the file `_counts.json`.
 #[derive(Clone, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 pub struct CountsOrigin {
     /// The file names of the inputs, in the order of the inputs, without directories.
@@ -97,7 +99,7 @@ fn is_none(by: &Grouping) -> bool {
     by.is_none()
 }
 
-/// An entry of `counts.json` that describes one file of a counts directory.
+/// An entry of `_counts.json` that describes one file of a counts directory.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(super) struct ListedFile {
     /// The file name, without a directory.
@@ -108,14 +110,14 @@ pub(super) struct ListedFile {
     pub bytes: u64,
     /// The sum of wins, draws and losses, or the number of games in a file of starting positions.
     pub plies: u64,
-    /// The CRC-32 of the file, as in gzip and PNG. `None` if the program that wrote `counts.json` did not calculate
+    /// The CRC-32 of the file, as in gzip and PNG. `None` if the program that wrote `_counts.json` did not calculate
     /// it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub crc32: Option<u32>,
 }
 
 impl ListedFile {
-    /// Creates the entry of `counts.json` for a file in `directory`. `file` is the name of the file. The file must be
+    /// Creates the entry of `_counts.json` for a file in `directory`. `file` is the name of the file. The file must be
     /// completely written. `rows` and `plies` are the numbers of its rows and half-moves. The size and the checksum are
     /// read from the file.
     ///
@@ -157,7 +159,7 @@ pub(super) fn crc32_of(file: &mut File) -> io::Result<u32> {
     }
 }
 
-/// The complete content of `counts.json`: a description of the counts, and a list of the files in the directory.
+/// The complete content of `_counts.json`: a description of the counts, and a list of the files in the directory.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub(super) struct Sidecar {
     pub format: String,
@@ -167,18 +169,23 @@ pub(super) struct Sidecar {
     pub parts: Vec<ListedFile>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub starts: Option<ListedFile>,
+    /// The files with the names of positions and moves.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub names: Vec<ListedFile>,
 }
 
-/// The fields of `counts.json` that list files. They are deserialized separately from the other fields, because serde
+/// The fields of `_counts.json` that list files. They are deserialized separately from the other fields, because serde
 /// would otherwise buffer all unknown fields in memory.
 #[derive(Deserialize)]
 struct Files {
     parts: Vec<ListedFile>,
     #[serde(default)]
     starts: Option<ListedFile>,
+    #[serde(default)]
+    names: Vec<ListedFile>,
 }
 
-/// The fields of `counts.json` that exist in every version of the format.
+/// The fields of `_counts.json` that exist in every version of the format.
 #[derive(Deserialize)]
 struct Versioned {
     format: String,
@@ -186,7 +193,7 @@ struct Versioned {
 }
 
 impl Sidecar {
-    /// Creates the content of `counts.json` in the current version of the format. `about` describes the games that
+    /// Creates the content of `_counts.json` in the current version of the format. `about` describes the games that
     /// were counted, and `parts` lists the Parquet files. `starts` is the entry of the file with the starting
     /// positions, or `None` if there is no such file.
     pub(super) fn new(
@@ -200,16 +207,21 @@ impl Sidecar {
             about,
             parts,
             starts,
+            names: Vec::new(),
         }
     }
 
-    /// Returns `true` if `counts.json` lists a file with the name `name`.
-    pub(super) fn lists(&self, name: &OsStr) -> bool {
-        let mut listed = self.parts.iter().chain(&self.starts);
-        listed.any(|listed| *name == *listed.file)
+    /// Returns an iterator over all files that `_counts.json` lists.
+    fn files(&self) -> impl Iterator<Item = &ListedFile> {
+        self.parts.iter().chain(&self.starts).chain(&self.names)
     }
 
-    /// Writes `counts.json` to `directory`, a temporary directory that will be renamed to `target`. Error messages
+    /// Returns `true` if `_counts.json` lists a file with the name `name`.
+    pub(super) fn lists(&self, name: &OsStr) -> bool {
+        self.files().any(|listed| *name == *listed.file)
+    }
+
+    /// Writes `_counts.json` to `directory`, a temporary directory that will be renamed to `target`. Error messages
     /// name the path `target`.
     ///
     /// # Errors
@@ -231,7 +243,7 @@ impl Sidecar {
             .at(target, "write")
     }
 
-    /// Reads the file `counts.json` in `directory`. Returns `None` if the file does not exist.
+    /// Reads the file `_counts.json` in `directory`. Returns `None` if the file does not exist.
     ///
     /// # Errors
     ///
@@ -251,7 +263,7 @@ impl Sidecar {
         Ok(Some(sidecar))
     }
 
-    /// Parses the text of `counts.json` and checks its content.
+    /// Parses the text of `_counts.json` and checks its content.
     fn parsed(text: &[u8]) -> Result<Sidecar, CountsError> {
         let unknown = |err: serde_json::Error| CountsError::Sidecar(err.to_string());
         if text.len() as u64 > MAX_SIDECAR_SIZE {
@@ -267,16 +279,23 @@ impl Sidecar {
             return Err(CountsError::Version(version));
         }
         let about = serde_json::from_slice(text).map_err(unknown)?;
-        let Files { parts, starts } = serde_json::from_slice(text).map_err(unknown)?;
-        let sidecar = Sidecar::new(about, parts, starts);
+        let Files {
+            parts,
+            starts,
+            names,
+        } = serde_json::from_slice(text).map_err(unknown)?;
+        let sidecar = Sidecar {
+            names,
+            ..Sidecar::new(about, parts, starts)
+        };
         sidecar.check()?;
         Ok(sidecar)
     }
 
-    /// Checks the content of `counts.json`. File names must not contain directories. The numbers of rows and half-moves
+    /// Checks the content of `_counts.json`. File names must not contain directories. The numbers of rows and half-moves
     /// must be consistent, and small enough that sums over many directories cannot overflow.
     fn check(&self) -> Result<(), CountsError> {
-        for listed in self.parts.iter().chain(&self.starts) {
+        for listed in self.files() {
             let is_name = Path::new(&listed.file)
                 .file_name()
                 .is_some_and(|name| name == listed.file.as_str());
@@ -345,7 +364,7 @@ impl Sidecar {
 /// # Errors
 ///
 /// Returns [`Error::Exists`] for a counts directory if `force` is `false`. Returns [`Error::foreign`] for anything
-/// else, such as a directory with a file that `counts.json` does not list. Also returns an error if the directory
+/// else, such as a directory with a file that `_counts.json` does not list. Also returns an error if the directory
 /// cannot be read.
 pub(super) fn check_replaceable(path: &Path, force: bool) -> Result<Vec<OsString>> {
     if is_empty_directory(path)? {
@@ -375,10 +394,13 @@ pub(super) fn check_replaceable(path: &Path, force: bool) -> Result<Vec<OsString
 
 /// Returns `true` if polybook may have written the file `name` in `directory`, a temporary directory that an
 /// interrupted run may have left. This is the case if `name` has the form of a name that polybook gives to files of
-/// counts, or if `counts.json` lists the file.
+/// counts, or if `_counts.json` lists the file.
 pub(super) fn is_own_file(directory: &Path, name: &OsStr) -> bool {
     let is_listed = || matches!(Sidecar::read(directory), Ok(Some(sidecar)) if sidecar.lists(name));
-    name == SIDECAR || name == STARTS || is_part_name(name) || is_listed()
+    let is_table = [SIDECAR, STARTS, POSITIONS, MOVES]
+        .iter()
+        .any(|own| name == *own);
+    is_table || is_part_name(name) || is_listed()
 }
 
 /// The maximum length of an EPD in bytes. Even in variants with large boards or many pieces, an EPD has only about
@@ -398,8 +420,8 @@ pub struct Start {
     pub games: u64,
 }
 
-/// Writes the positions in which games started to `starts.parquet` in `directory`, a temporary directory that will be
-/// renamed to `target`. Returns the entry of the file for `counts.json`. If there are no positions, writes no file
+/// Writes the positions in which games started to `_starts.pq` in `directory`, a temporary directory that will be
+/// renamed to `target`. Returns the entry of the file for `_counts.json`. If there are no positions, writes no file
 /// and returns `None`.
 ///
 /// # Errors

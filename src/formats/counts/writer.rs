@@ -20,7 +20,7 @@ use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
 use super::{
-    ClassCounts, CountClass, Grouping, Ratings,
+    ClassCounts, CountClass, CountedNames, Grouping, Ratings,
     classed::{ClassedCounts, RowSource},
     error::CountsError,
     layout::{
@@ -70,7 +70,7 @@ pub struct CountsSummary {
 
 /// The content of a counts directory apart from its rows: the starting positions and a description of the counts. Also
 /// contains settings for writing the rows.
-pub(crate) struct CountsContent<S> {
+pub(crate) struct CountsContent<'a, S> {
     /// The approximate number of rows or, in counts by class, of half-moves. It determines into how many files the
     /// counts are divided.
     pub size: u64,
@@ -79,6 +79,8 @@ pub(crate) struct CountsContent<S> {
     pub min_game: u64,
     /// The positions in which games started.
     pub starts: S,
+    /// The names that are written beside the counts, or `None` to write no names.
+    pub names: Option<CountedNames<'a>>,
     /// The description of the counts. The writer fills in the numbers of half-moves and of pruned rows.
     pub about: CountsOrigin,
 }
@@ -97,7 +99,7 @@ impl CountsWriter {
         })
     }
 
-    /// Writes the rows of `source`, the starting positions in `content`, and `counts.json` to the temporary directory.
+    /// Writes the rows of `source`, the starting positions in `content`, and `_counts.json` to the temporary directory.
     /// Then call [`Finished::commit`] on the returned output to rename the directory to its target.
     ///
     /// Uses all threads of the current rayon pool. `meter` advances by one for each of the 256 shards.
@@ -109,7 +111,7 @@ impl CountsWriter {
     pub(crate) fn write(
         self,
         source: &RowSource<'_>,
-        content: CountsContent<impl Iterator<Item = Result<Start>>>,
+        content: CountsContent<'_, impl Iterator<Item = Result<Start>>>,
         stop: &AtomicBool,
         meter: &Meter,
     ) -> Result<(CountsSummary, Finished)> {
@@ -132,7 +134,7 @@ impl CountsWriter {
         };
         let parts = (0..parts).into_par_iter().map(write_part);
         let parts = parts.collect::<Result<_>>()?;
-        self.finish(parts, content)
+        self.finish(parts, content, stop)
     }
 
     /// Writes counts by class (speed, rating group and month) to the temporary directory. Merges the counts of the
@@ -152,7 +154,7 @@ impl CountsWriter {
         (classed, own): (&ClassedCounts, &ClassCounts),
         has_identities: bool,
         at_once: usize,
-        content: CountsContent<impl Iterator<Item = Result<Start>>>,
+        content: CountsContent<'_, impl Iterator<Item = Result<Start>>>,
         stop: &AtomicBool,
         meter: &Meter,
     ) -> Result<(CountsSummary, Finished)> {
@@ -180,7 +182,7 @@ impl CountsWriter {
             written.extend(numbers.collect::<Result<Vec<_>>>()?);
         }
         classed.check_read()?;
-        self.finish(written, content)
+        self.finish(written, content, stop)
     }
 
     /// Creates the Parquet file with the number `number` in the writer's temporary directory. `has_identities` adds a
@@ -199,13 +201,14 @@ impl CountsWriter {
         PartWriter::create(path, part_name(number), target, (has_identities, by), stop)
     }
 
-    /// Writes the file of starting positions and `counts.json`. For each Parquet file, `parts` contains its entry for
-    /// `counts.json` and the filter that dropped its rare positions. Returns the numbers of rows, files, positions and
+    /// Writes the file of starting positions, the names and `_counts.json`. For each Parquet file, `parts` contains its entry for
+    /// `_counts.json` and the filter that dropped its rare positions. Returns the numbers of rows, files, positions and
     /// half-moves in the finished directory, and the directory itself.
     fn finish(
         self,
         parts: Vec<(ListedFile, Pruner)>,
-        content: CountsContent<impl Iterator<Item = Result<Start>>>,
+        content: CountsContent<'_, impl Iterator<Item = Result<Start>>>,
+        stop: &AtomicBool,
     ) -> Result<(CountsSummary, Finished)> {
         let mut about = content.about;
         let mut written = CountsSummary {
@@ -230,7 +233,12 @@ impl CountsWriter {
             return Err(Error::format(target, CountsError::Overflow));
         }
         let starts = write_starts(self.directory.path(), target, content.starts)?;
-        Sidecar::new(about, listed, starts).write(self.directory.path(), target)?;
+        let mut sidecar = Sidecar::new(about, listed, starts);
+        if let Some(names) = content.names {
+            let directory = self.directory.path();
+            sidecar.names = names.write(directory, target, content.min_game, stop)?;
+        }
+        sidecar.write(self.directory.path(), target)?;
         Ok((written, self.directory.finish()?))
     }
 }
@@ -433,7 +441,7 @@ impl<'a> PartWriter<'a> {
         Ok(())
     }
 
-    /// Writes the last row group and the metadata of the file. Returns the entry of the file for `counts.json`.
+    /// Writes the last row group and the metadata of the file. Returns the entry of the file for `_counts.json`.
     ///
     /// # Errors
     ///

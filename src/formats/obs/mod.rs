@@ -29,7 +29,6 @@ mod database;
 mod error;
 mod info;
 mod merge;
-mod recover_positions;
 mod rows;
 mod writer;
 

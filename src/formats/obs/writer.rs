@@ -1,7 +1,7 @@
 //! Writes OOBS databases: collects encoded positions, sorts them by EPD, creates the tables of a new database,
 //! and fills the table `Book`.
 //!
-//! A [walk](super::recover_positions) finds positions in arbitrary order, each with all its rows. Each thread collects them in
+//! A [walk](recover_positions) finds positions in arbitrary order, each with all its rows. Each thread collects them in
 //! its own sorter, and the sorters are merged. The rows of the [`BookTable`] and the entries of its index are then appended.
 //!
 //! An encoded position consists of its EPD, a null byte, and its rows. Each row consists of the length of the
@@ -13,34 +13,29 @@ use std::{
     iter,
     ops::Range,
     path::Path,
-    sync::{
-        Mutex,
-        atomic::{AtomicBool, AtomicU64, Ordering},
-    },
+    sync::atomic::{AtomicBool, AtomicU64, Ordering},
     thread,
     time::Duration,
 };
 
 use integer_encoding::VarInt;
-use rayon::prelude::*;
 use rusqlite::{Connection, OpenFlags};
 
 use super::{
     book_table::{BookTable, Fields},
     error::{ObsError, Sql},
     info::Info,
-    recover_positions::{LegalCount, recover_positions},
     rows::{MAX_GAMES_PER_ROW, ObsRow},
 };
 use crate::{
     chess::position::{Keyed, Rules, Variant, epd_of, write_epd, write_uci},
     error::{At, Error, Result},
-    formats::counts::Counts,
+    formats::counts::{Counts, FoundPosition, LegalCount, recover_positions},
     games::results::Wdl,
     progress::Meter,
     storage::checksum::Checksum,
     storage::output::{AtomicFile, Finished},
-    storage::sort::{Memory, Merge, TextSorter},
+    storage::sort::{Memory, ThreadSorters},
     task::{self, Failure, Feeder},
 };
 
@@ -122,13 +117,14 @@ impl ObsWriter {
         stop: &AtomicBool,
         meter: &Meter,
     ) -> Result<(ObsSummary, Finished)> {
-        let sorters = PositionSorters::new(rayon::current_num_threads(), memory);
+        let sorters = ThreadSorters::new(rayon::current_num_threads(), memory);
         let rare = AtomicU64::new(0);
         let strays = recover_positions(
             counts,
             starts,
             stop,
-            |(packer, seen): &mut (Packer, u64), pos: &P, moves| {
+            |(packer, seen): &mut (Packer, u64), found: FoundPosition<'_, P>| {
+                let (pos, moves) = (found.line.position(), found.moves);
                 *seen += 1;
                 if seen.is_multiple_of(POSITIONS_PER_UPDATE) {
                     meter.advance(POSITIONS_PER_UPDATE);
@@ -144,7 +140,7 @@ impl ObsWriter {
                 }
             },
         )?;
-        let rows = sorters.into_rows();
+        let rows = sorters.into_sorted();
         let properties = DatabaseProperties {
             info,
             size: 2 * rows.size(),
@@ -499,57 +495,6 @@ impl RowCollector<'_> {
     }
 }
 
-/// A set of sorters for encoded positions, one for each thread of the run. A mutex protects each sorter, so any thread
-/// can add positions to any sorter. Threads rarely wait, because each thread normally uses its own sorter.
-#[derive(Debug)]
-pub(super) struct PositionSorters(Vec<Mutex<TextSorter>>);
-
-impl PositionSorters {
-    /// Creates one sorter for each of `threads` threads. The sorters share the memory budget `memory`.
-    pub(super) fn new(threads: usize, memory: &Memory) -> PositionSorters {
-        let sorter = |_| Mutex::new(TextSorter::new(memory.share(threads), None));
-        PositionSorters((0..threads).map(sorter).collect())
-    }
-
-    /// Adds `packed`, an encoded position that [`Packer`] returned, to the sorter of the current thread.
-    pub(super) fn push(&self, packed: &[u8]) -> Result<()> {
-        let sorter = rayon::current_thread_index().unwrap_or(0) % self.0.len();
-        let mut sorter = task::lock(&self.0[sorter]);
-        task::fault("pile");
-        sorter.push(packed)
-    }
-
-    /// Sorts the positions that are still in memory, after the last position has been added. Returns all encoded
-    /// positions for reading in sorted order.
-    pub(super) fn into_rows(self) -> SortedRows {
-        let mut sorters: Vec<_> = self.0.into_iter().map(task::unlocked).collect();
-        sorters.par_iter_mut().for_each(TextSorter::sort);
-        SortedRows(sorters)
-    }
-}
-
-/// A collection of encoded positions, in several sorted sequences. The sequences are merged while the positions are
-/// read.
-#[derive(Debug)]
-pub(super) struct SortedRows(Vec<TextSorter>);
-
-impl SortedRows {
-    /// Returns the total size of the encoded positions in bytes.
-    pub(super) fn size(&self) -> u64 {
-        self.0.iter().map(TextSorter::size).sum()
-    }
-
-    /// Calls `f` with each encoded position, in ascending order of EPDs.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if a temporary file cannot be read or if `f` fails.
-    pub(super) fn for_each(self, mut f: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
-        let sequences = self.0.iter().flat_map(TextSorter::sequences);
-        Merge::of_long(sequences, |packed| packed.len()).try_for_each(|packed| f(&packed?))
-    }
-}
-
 /// The maximum length in bytes of an integer in the variable-length encoding that an encoded position uses for wins,
 /// draws and losses.
 const LONGEST_NUMBER: usize = 10;
@@ -641,14 +586,14 @@ mod tests {
             ),
             quota in prop_oneof![Just(1usize << 12), Just(1 << 14), Just(1 << 20)],
         ) {
-            let sorters = PositionSorters::new(3, &Memory { bytes: 3 * quota, ..Memory::default() });
+            let sorters = ThreadSorters::new(3, &Memory { bytes: 3 * quota, ..Memory::default() });
             boards.par_iter().for_each_init(Packer::default, |packer, board| {
                 packer.start(|text| text.extend_from_slice(board.as_bytes()));
                 packer.row(Wdl::default(), |text| text.extend_from_slice(b"a2a3"));
                 sorters.push(packer.finish()).unwrap();
             });
             let mut found = Vec::new();
-            sorters.into_rows().for_each(|packed| {
+            sorters.into_sorted().for_each(|packed| {
                 found.push(String::from_utf8(unpacked(packed).0.to_vec()).unwrap());
                 Ok(())
             }).unwrap();

@@ -32,7 +32,7 @@ pub(super) struct CountsInput {
     directory: CountsDirectory,
     /// The parts in the order of their keys, if the directory is ordered and all its games count.
     ordered: Option<OrderedParts>,
-    /// The provenance and the variant, if the directory contains the file `counts.json`.
+    /// The provenance and the variant, if the directory contains the file `_counts.json`.
     origin: Option<(Provenance, VariantChoice)>,
     by: Grouping,
     /// The approximate number of bytes of memory that the metadata of a part takes beyond [`FREE_METADATA_BYTES`].
@@ -163,7 +163,7 @@ impl CountsInput {
         let is_standard = !run.options.distinguishes_variants();
         let problem = match part.has_identities()? {
             false if run.needs.identities => Some(CountsError::NoIdentity),
-            // Counts with `counts.json` name their variant. An index refuses counts of variants itself.
+            // Counts with `_counts.json` name their variant. An index refuses counts of variants itself.
             true if is_standard
                 && self.directory.about().is_none()
                 && run.options.explorer.is_none() =>

@@ -506,7 +506,7 @@ pub(super) trait OrderedInput: Sync {
 /// A description of an input of `make-book` that is a counts directory.
 pub(super) struct CountsDescription<'a> {
     pub path: &'a Path,
-    /// The provenance and the variant of the counts, if the directory contains the file `counts.json`.
+    /// The provenance and the variant of the counts, if the directory contains the file `_counts.json`.
     pub origin: Option<&'a (Provenance, VariantChoice)>,
     /// The properties (speed, rating, month) by which the counts are grouped.
     pub by: Grouping,

@@ -1,16 +1,19 @@
 //! Counts as an output of a run. A [`ClassBatch`] collects half-moves by class.
 
-use std::path::{Path, PathBuf};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
 
 use rustc_hash::FxHashSet;
 use shakmaty::Color;
 
 use crate::{
-    chess::position::BookMove,
+    chess::position::{BookMove, Variant},
     error::{self, Advice, Diagnosis, Error, Result},
     formats::counts::{
-        ClassRecord, ClassTally, ClassedCounts, CountClass, CountsContent, CountsDirectory,
-        CountsOrigin, CountsWriter, Grouping, KeyedIdentity, RowSource, Start,
+        ClassRecord, ClassTally, ClassedCounts, CountClass, CountedNames, CountsContent,
+        CountsDirectory, CountsOrigin, CountsWriter, Grouping, KeyedIdentity, RowSource, Start,
     },
     games::pgn::{Date, GameReader, RatingGroup, Speed, rating},
     make_book::{
@@ -21,7 +24,7 @@ use crate::{
         options::MakeBook,
         report::{CountsReport, Phase},
         sequence::retain_stretches,
-        sink::{BatchSink, CountedGame, Plan, Sink},
+        sink::{BatchSink, CountedGame, Plan, Sink, refuse_several_variants},
     },
     provenance::Rejection,
     storage::{output::Finished, sort::SHARDS},
@@ -56,6 +59,9 @@ pub(super) fn plan<'a>(
         needs.add_all_positions(options);
         // The counts must also contain keys, because books are made from counts.
         needs.shared_keys |= has_identities;
+    }
+    if options.counted_names.is_some() {
+        needs.add_all_positions(options);
     }
     Some(Plan {
         path,
@@ -121,6 +127,13 @@ impl Sink for CountsSink<'_> {
         Some(Box::new(ClassBatch::new(tally, by, has_identities, plies)))
     }
 
+    fn check_variants(&self, met: &BTreeMap<Variant, u64>) -> Result<()> {
+        match self.options.counted_names {
+            Some(_) => refuse_several_variants(self.path, "counts with names", met),
+            None => Ok(()),
+        }
+    }
+
     fn spilled_bytes(&self) -> u64 {
         let classes = self.classes.as_ref();
         classes.map_or(0, |(tally, _)| tally.spilled_bytes())
@@ -139,10 +152,25 @@ impl Sink for CountsSink<'_> {
             let (epd, games) = start?;
             Ok(Start { epd, games })
         });
+        let names = self.options.counted_names.map(|names| {
+            let counts = counted.counts.by_position();
+            let bytes = counted.counts.bytes_in_memory() as usize;
+            let epds = counted.games.starts.all();
+            let met = counted.games.report.totals.variants.keys().next().copied();
+            CountedNames {
+                names,
+                counts,
+                variant: self.options.variant.only().or(met).unwrap_or_default(),
+                has_identities: self.options.distinguishes_variants(),
+                starts: Box::new(epds.map(|start| Ok(start?.0))),
+                memory: Budget::memory_left(self.options, bytes, counted.held_bytes),
+            }
+        });
         let mut content = CountsContent {
             size: about.plies,
             min_game: self.options.prune_counts,
             starts,
+            names,
             about,
         };
         let (written, finished) = if let Some((tally, classed)) = self.classes.take() {
@@ -195,7 +223,7 @@ impl CountsSink<'_> {
         self.options.by.unwrap_or_default()
     }
 
-    /// Returns the description of the counts directory, which is written to the file `counts.json`.
+    /// Returns the description of the counts directory, which is written to the file `_counts.json`.
     fn about(&self, counted: &CollectedData<'_>) -> CountsOrigin {
         let report = &counted.games.report;
         let totals = report.totals.tallied();

@@ -5,9 +5,12 @@ use std::{collections::BTreeMap, iter::once, path::Path};
 use shakmaty::Chess;
 
 use crate::{
-    chess::position::{Keyed, Rules, Variant, parse_fen},
+    chess::position::{Variant, parse_fen},
     error::Result,
-    formats::obs::{Info, ObsWriter},
+    formats::{
+        counts::keyed_starts,
+        obs::{Info, ObsWriter},
+    },
     make_book::{
         budget::Budget,
         data::CollectedData,
@@ -80,11 +83,11 @@ impl Sink for ObsSink<'_> {
         let (written, database) = if variant == Variant::Standard {
             let others = starts().map(|start| Ok(parse_fen(&start?.0).ok()));
             let all = once(Ok(Some(Chess::default()))).chain(others);
-            let all = positions(all);
+            let all = keyed_starts(all);
             self.writer.write(counts, all, &info, memory, stop, meter)?
         } else {
             let others = starts().map(|start| Ok(variant.parse_fen(&start?.0).ok()));
-            let others = positions(others);
+            let others = keyed_starts(others);
             self.writer
                 .write(counts, others, &info, memory, stop, meter)?
         };
@@ -105,12 +108,4 @@ impl Sink for ObsSink<'_> {
         });
         Ok(database)
     }
-}
-
-/// Returns an iterator over the starting positions in `starts`, each with its key. Skips items that are `None`, which
-/// come from EPDs that could not be parsed.
-fn positions<P: Rules>(
-    starts: impl Iterator<Item = Result<Option<P>>>,
-) -> impl Iterator<Item = Result<Keyed<P>>> {
-    starts.filter_map(|start| start.map(|start| start.map(Keyed::new)).transpose())
 }

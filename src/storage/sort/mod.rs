@@ -28,6 +28,7 @@ mod run;
 mod shards;
 mod spilling_set;
 mod texts;
+mod thread_sorters;
 
 use std::{fmt::Debug, path::PathBuf};
 
@@ -36,6 +37,7 @@ pub(crate) use self::{
     shards::{Dropped, Shards, Sorted, merge_ordered},
     spilling_set::SpillingSet,
     texts::TextSorter,
+    thread_sorters::ThreadSorters,
 };
 
 /// The memory budget of a store that sorts data, and the directory for its temporary files. Data that exceeds the

@@ -16,10 +16,10 @@ use std::{
 use rayon::Scope;
 use shakmaty::Move;
 
+use super::{Counts, Finder, LookUpBuffers, MoveCount, RecordRange, VisitedBits};
 use crate::{
     chess::position::{BookMove, Keyed, Rules},
     error::{Error, Result},
-    formats::counts::{Counts, Finder, LookUpBuffers, MoveCount, RecordRange, VisitedBits},
     games::results::Wdl,
     task::{self, Failure},
 };
@@ -35,16 +35,25 @@ const LINES_PER_TASK: usize = 32;
 /// The number of starting positions that a task takes at once from the iterator over all starting positions.
 const STARTS_PER_TASK: usize = MAX_STACK;
 
-/// A function that a walk calls once for each position. The first argument is a value that belongs to one task of the
-/// walk, such as a buffer. The others are the position, and the legal moves that were counted in it. Several threads
-/// may call the function at the same time.
-pub(super) trait Visit<P, D>: Fn(&mut D, &P, &[LegalCount]) -> Result<()> + Sync {}
+/// A position that a walk found, with the moves that were counted in it.
+pub(crate) struct FoundPosition<'a, P> {
+    pub line: &'a Keyed<P>,
+    /// The hashes of the position under which moves were counted: its identity, the exact identities of copies with
+    /// another en passant right, or several of them.
+    pub identities: &'a [u64],
+    /// The legal moves that were counted in the position.
+    pub moves: &'a [LegalCount],
+}
 
-impl<P, D, F: Fn(&mut D, &P, &[LegalCount]) -> Result<()> + Sync> Visit<P, D> for F {}
+/// A function that a walk calls once for each position. The first argument is a value that belongs to one task of the
+/// walk, such as a buffer. Several threads may call the function at the same time.
+pub(crate) trait Visit<P, D>: Fn(&mut D, FoundPosition<'_, P>) -> Result<()> + Sync {}
+
+impl<P, D, F: Fn(&mut D, FoundPosition<'_, P>) -> Result<()> + Sync> Visit<P, D> for F {}
 
 /// A legal move in a position, and the results that were counted for it.
 #[derive(Copy, Clone, Debug)]
-pub(super) struct LegalCount {
+pub(crate) struct LegalCount {
     pub mv: Move,
     pub stats: Wdl,
 }
@@ -61,7 +70,7 @@ pub(super) struct LegalCount {
 ///
 /// Returns an error if `starts` or `visit` returns one, or if a temporary file cannot be read. Returns
 /// [`Error::Interrupted`] if `stop` is set.
-pub(super) fn recover_positions<P, D, F>(
+pub(crate) fn recover_positions<P, D, F>(
     counts: &Counts,
     starts: impl Iterator<Item = Result<Keyed<P>>> + Send,
     stop: &AtomicBool,
@@ -89,6 +98,14 @@ where
     Ok(positions - walk.visited.into_inner() + walk.illegal.into_inner())
 }
 
+/// Returns an iterator over the starting positions in `starts`, each with its key. Skips items that are `None`, which
+/// come from EPDs that could not be parsed.
+pub(crate) fn keyed_starts<P: Rules>(
+    starts: impl Iterator<Item = Result<Option<P>>>,
+) -> impl Iterator<Item = Result<Keyed<P>>> {
+    starts.filter_map(|start| start.map(|start| start.map(Keyed::new)).transpose())
+}
+
 struct CountWalk<'a, F> {
     finder: Finder<'a>,
     /// One bit for each position, which is set when the position is visited.
@@ -107,6 +124,8 @@ struct Follower<P, D> {
     ranges: Vec<RecordRange>,
     scratch: LookUpBuffers,
     legal: Vec<LegalCount>,
+    /// The hashes under which the moves in `legal` were counted.
+    identities: Vec<u64>,
     /// The value that the task passes to the visit function.
     own: D,
 }
@@ -153,6 +172,7 @@ impl<F> CountWalk<'_, F> {
             ranges: Vec::new(),
             scratch: LookUpBuffers::default(),
             legal: Vec::new(),
+            identities: Vec::new(),
             own: D::default(),
         };
         loop {
@@ -188,6 +208,7 @@ impl<F> CountWalk<'_, F> {
             ranges,
             scratch,
             legal,
+            identities,
             own,
         } = follower;
         let (mut visited, mut illegal) = (0, 0);
@@ -199,10 +220,11 @@ impl<F> CountWalk<'_, F> {
         for (number, range) in ranges.iter().enumerate().rev() {
             let line = &mut lines[number];
             legal.clear();
+            identities.clear();
             let mut is_new = None;
             // Adds the moves that were counted under one identity of the position. Returns `false` if the position was
             // visited before.
-            let mut add = |range| -> Result<bool> {
+            let mut add = |identity, range| -> Result<bool> {
                 let Some(found) = self.finder.find(range, scratch)? else {
                     return Ok(true);
                 };
@@ -211,18 +233,24 @@ impl<F> CountWalk<'_, F> {
                     return Ok(false);
                 }
                 visited += 1;
+                identities.push(identity);
                 illegal += add_legal(found.moves, line.position(), legal);
                 Ok(true)
             };
-            if add(*range)? {
+            if add(line.identity(), *range)? {
                 for identity in line.other_exact_identities() {
-                    if !add(self.finder.range_of(identity))? {
+                    if !add(identity, self.finder.range_of(identity))? {
                         break;
                     }
                 }
             }
             if is_new == Some(true) {
-                (self.visit)(own, line.position(), legal)?;
+                let found = FoundPosition {
+                    line,
+                    identities,
+                    moves: legal,
+                };
+                (self.visit)(own, found)?;
             }
             let Some((first, others)) = legal.split_first() else {
                 lines.swap_remove(number);
@@ -324,8 +352,11 @@ mod tests {
         starts: impl Iterator<Item = Result<Keyed<Chess>>> + Send,
     ) -> Result<(BTreeMap<String, BTreeSet<String>>, u64)> {
         let found = Mutex::new(BTreeMap::new());
-        let visit = |_: &mut (), pos: &Chess, moves: &[LegalCount]| {
-            let moves = moves.iter().map(|count| count.mv.to_string()).collect();
+        let visit = |_: &mut (), position: FoundPosition<'_, Chess>| {
+            let pos = position.line.position();
+            assert_eq!(position.identities, [position.line.identity()]);
+            let moves = position.moves.iter();
+            let moves = moves.map(|count| count.mv.to_string()).collect();
             let before = found.lock().unwrap().insert(epd(pos), moves);
             assert!(before.is_none(), "visited twice: {}", epd(pos));
             Ok(())
@@ -370,13 +401,13 @@ mod tests {
         let err = walked(&counts, bad.into_iter()).unwrap_err();
         assert!(err.to_string().contains("starts"), "{err}");
 
-        let visit = |_: &mut (), _: &Chess, _: &[LegalCount]| Err(Error::file("rows", "full"));
+        let visit = |_: &mut (), _: FoundPosition<'_, Chess>| Err(Error::file("rows", "full"));
         let stop = AtomicBool::new(false);
         let err =
             recover_positions(&counts, std::iter::once(Ok(start())), &stop, visit).unwrap_err();
         assert!(err.to_string().contains("rows"), "{err}");
 
-        let visit = |_: &mut (), _: &Chess, _: &[LegalCount]| Ok(());
+        let visit = |_: &mut (), _: FoundPosition<'_, Chess>| Ok(());
         let stop = AtomicBool::new(true);
         let err = recover_positions(
             &counts,
