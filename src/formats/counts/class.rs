@@ -100,7 +100,7 @@ impl AddAssign for Ratings {
 /// A 128-bit record of up to 16 games in which the same move was played in the same position. All games of a record
 /// have the same result and the same class (speed, rating group and month). Records are ordered by position key, then
 /// move, then class.
-#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
 pub(crate) struct ClassRecord(u128);
 
 impl ClassRecord {
@@ -202,13 +202,16 @@ impl ClassRecord {
 
 impl Record for ClassRecord {
     type Fold = AddGames;
+    type Bytes = [u8; 16];
 
-    fn from_bits(bits: u128) -> ClassRecord {
-        ClassRecord(bits)
+    #[inline]
+    fn from_bytes(bytes: [u8; 16]) -> ClassRecord {
+        ClassRecord(u128::from_le_bytes(bytes))
     }
 
-    fn to_bits(self) -> u128 {
-        self.0
+    #[inline]
+    fn to_bytes(self) -> [u8; 16] {
+        self.0.to_le_bytes()
     }
 
     /// Returns the position key. Its first byte selects the shard (one of the 256 parts of the store) that holds the
@@ -496,7 +499,7 @@ impl TryFrom<Vec<String>> for Grouping {
 
 /// A pair of two hashes of a position: its key and its identity. Books find a position by its key. Different
 /// positions can have the same key, but they have different identities.
-#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
 pub(crate) struct KeyedIdentity(u128);
 
 impl KeyedIdentity {
@@ -517,13 +520,16 @@ impl KeyedIdentity {
 
 impl Record for KeyedIdentity {
     type Fold = Dedup<KeyedIdentity>;
+    type Bytes = [u8; 16];
 
-    fn from_bits(bits: u128) -> KeyedIdentity {
-        KeyedIdentity(bits)
+    #[inline]
+    fn from_bytes(bytes: [u8; 16]) -> KeyedIdentity {
+        KeyedIdentity(u128::from_le_bytes(bytes))
     }
 
-    fn to_bits(self) -> u128 {
-        self.0
+    #[inline]
+    fn to_bytes(self) -> [u8; 16] {
+        self.0.to_le_bytes()
     }
 
     /// Returns the position key. Its first byte selects the shard (one of the 256 parts of the store) that holds the

@@ -63,8 +63,8 @@ const KEY_MASK: u64 = (1 << KEY_BITS) - 1;
 /// let record = CountRecord::new(7, BookMove(796), Color::White, won);
 /// assert_eq!((record.key(), record.stats()), (7, won));
 /// ```
-#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct CountRecord(u128);
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
+pub struct CountRecord(pub(super) u128);
 
 impl CountRecord {
     /// Creates a record of the results of one move. `key` identifies the position, and `turn` is the side to move.
@@ -169,15 +169,16 @@ fn split(mut stats: Wdl, mut emit: impl FnMut(Wdl)) {
 
 impl Record for CountRecord {
     type Fold = SumUp;
+    type Bytes = [u8; 16];
 
     #[inline]
-    fn from_bits(bits: u128) -> CountRecord {
-        CountRecord(bits)
+    fn from_bytes(bytes: [u8; 16]) -> CountRecord {
+        CountRecord(u128::from_le_bytes(bytes))
     }
 
     #[inline]
-    fn to_bits(self) -> u128 {
-        self.0
+    fn to_bytes(self) -> [u8; 16] {
+        self.0.to_le_bytes()
     }
 
     /// Returns the position key. Its first byte selects the shard (one of the 256 parts of the store) that holds the
@@ -502,7 +503,7 @@ mod tests {
         #[test]
         fn records_of_one_game_have_a_packed_form(key: u64, low: u64, result in 0..4u32) {
             let low = if result < 3 { low >> RESULT_BITS << RESULT_BITS | 1 << (16 * result) } else { low };
-            let record = CountRecord::from_bits(u128::from(key) << 64 | u128::from(low));
+            let record = CountRecord(u128::from(key) << 64 | u128::from(low));
             prop_assert_eq!(record.packed().is_some(), record.stats().games() == 1);
             if let Some(packed) = record.packed() {
                 prop_assert_eq!(CountRecord::from_packed(record.shard(), packed), record);

@@ -22,7 +22,7 @@ use crate::{
     chess::position::{BookMove, Keyed, Rules},
     error::Result,
     games::results::Wdl,
-    storage::sort::{Dropped, Memory, Record, Refill, SHARDS, Shards, Sorted, merge_ordered},
+    storage::sort::{Dropped, Memory, Refill, SHARDS, Shards, Sorted, merge_ordered},
     task,
 };
 
@@ -557,7 +557,7 @@ impl ShardBuckets {
             if last.replace(record.key()) != Some(record.key()) {
                 positions += 1;
             }
-            while starts.len() <= bucket_of(record.to_bits(), bits) {
+            while starts.len() <= bucket_of(record.0, bits) {
                 starts.push(seen);
             }
             seen += 1;

@@ -193,7 +193,7 @@ pub type ListItem = (u32, BookMove);
 
 /// A 128-bit record which says that a list contains an item. The item is a game or, in lists of name numbers, the
 /// number of a name. In the list of a position, the record contains the move that was played there.
-#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
 pub(crate) struct ListRecord(u128);
 
 impl ListRecord {
@@ -268,15 +268,16 @@ impl ListRecord {
 
 impl Record for ListRecord {
     type Fold = LastOfGame;
+    type Bytes = [u8; 16];
 
     #[inline]
-    fn from_bits(bits: u128) -> ListRecord {
-        ListRecord(bits)
+    fn from_bytes(bytes: [u8; 16]) -> ListRecord {
+        ListRecord(u128::from_le_bytes(bytes))
     }
 
     #[inline]
-    fn to_bits(self) -> u128 {
-        self.0
+    fn to_bytes(self) -> [u8; 16] {
+        self.0.to_le_bytes()
     }
 
     #[inline]

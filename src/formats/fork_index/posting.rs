@@ -40,7 +40,7 @@ const KEYS_WITH_20_DIGITS: u128 = (1 << 64) - MIN_PADDED_KEY;
 
 /// A 128-bit record which says that a game reached a position. It also contains the move that was played there, and the
 /// winner of the game. Postings are ordered by the decimal text of the position key, then by game id.
-#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
 pub(crate) struct Posting(u128);
 
 impl Posting {
@@ -125,15 +125,16 @@ impl Posting {
 
 impl Record for Posting {
     type Fold = Dedup<Posting>;
+    type Bytes = [u8; 16];
 
     #[inline]
-    fn from_bits(bits: u128) -> Posting {
-        Posting(bits)
+    fn from_bytes(bytes: [u8; 16]) -> Posting {
+        Posting(u128::from_le_bytes(bytes))
     }
 
     #[inline]
-    fn to_bits(self) -> u128 {
-        self.0
+    fn to_bytes(self) -> [u8; 16] {
+        self.0.to_le_bytes()
     }
 
     #[inline]

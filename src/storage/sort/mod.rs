@@ -5,8 +5,8 @@
 //!
 //! | data | store |
 //! |---|---|
-//! | 128-bit records in any order, where equal records are folded into one | [`Shards`], later sorted into [`Sorted`] |
-//! | 128-bit records from sources that are already sorted | [`merge_ordered`] |
+//! | records in any order, where equal records are folded into one | [`Shards`], later sorted into [`Sorted`] |
+//! | records from sources that are already sorted | [`merge_ordered`] |
 //! | fingerprints that are looked up while others are added | [`SpillingSet`] |
 //! | byte strings of any length: all, the smallest ones, or the smallest or best of each key | [`TextSorter`] |
 //! | bytes that are read in the order in which they were written | [`ByteRun`] |
@@ -83,23 +83,26 @@ impl Default for Memory {
 /// precedes every record of the next shard.
 pub(crate) const SHARDS: usize = 256;
 
-/// The size in bytes of the packed form of a 128-bit record. Unsorted records are packed to save memory. The packed
+/// The size in bytes of the packed form of a record. Unsorted records are packed to save memory. The packed
 /// form omits bits that are always zero, and bits that follow from the number of the record's shard.
 pub(crate) const PACKED_SIZE: usize = 10;
 
-/// A 128-bit record that can be sorted and folded. Folding combines neighboring records into one where [`Record::Fold`]
-/// permits it, for example by adding up the games of two records of the same move. Records have the same order as their
-/// 128-bit representations.
-pub(crate) trait Record: Copy + Ord + Send + Sync + Debug + 'static {
+/// A record of fixed size that can be sorted and folded. Folding combines neighboring records into one where
+/// [`Record::Fold`] permits it, for example by adding up the games of two records of the same move.
+pub(crate) trait Record: Copy + Ord + Default + Send + Sync + Debug + 'static {
     /// The algorithm that combines neighbors in a sorted sequence of records, for example by summing the counts of
     /// equal records.
     type Fold: Fold<Record = Self>;
 
-    /// Creates a record from its 128-bit representation.
-    fn from_bits(bits: u128) -> Self;
+    /// The form in which temporary files store a record: an array of 16 or 24 bytes, or of another divisor of the size
+    /// of a block of such a file.
+    type Bytes: AsRef<[u8]> + for<'a> TryFrom<&'a [u8], Error: Debug>;
 
-    /// Returns the 128-bit representation of the record.
-    fn to_bits(self) -> u128;
+    /// Creates a record from its stored form.
+    fn from_bytes(bytes: Self::Bytes) -> Self;
+
+    /// Returns the stored form of the record.
+    fn to_bytes(self) -> Self::Bytes;
 
     /// Returns the rank of the record, such as the key of its position. The high bits of the rank select the shard of
     /// the record. [`merge_ordered`](merge_ordered) groups records with equal ranks. Ranks must be evenly distributed
@@ -181,13 +184,14 @@ impl<R: Copy + PartialEq> Fold for Dedup<R> {
 /// A plain 128-bit record whose high 64 bits are a key. Duplicates are removed.
 impl Record for u128 {
     type Fold = Dedup<u128>;
+    type Bytes = [u8; 16];
 
-    fn from_bits(bits: u128) -> u128 {
-        bits
+    fn from_bytes(bytes: [u8; 16]) -> u128 {
+        u128::from_le_bytes(bytes)
     }
 
-    fn to_bits(self) -> u128 {
-        self
+    fn to_bytes(self) -> [u8; 16] {
+        self.to_le_bytes()
     }
 
     /// Returns the high 64 bits of the record. They are a hash key, so they are evenly distributed.

@@ -27,11 +27,9 @@ use crate::{
     storage::positioned::{read_exact_at, write_all_at},
 };
 
-/// The size of a stored record in bytes.
-const RECORD_SIZE: usize = size_of::<u128>();
-
-/// The size in bytes of a block of a temporary file. Each block has a checksum.
-pub(super) const BLOCK_SIZE: usize = 1 << 12;
+/// The size in bytes of a block of a temporary file. Each block has a checksum. The size is a multiple of the sizes of
+/// all records, so no record is in two blocks.
+pub(super) const BLOCK_SIZE: usize = 85 * 48;
 const CHECKSUM_SIZE: usize = size_of::<u32>();
 
 /// The number of bytes that one operation reads from or writes to a temporary file.
@@ -151,6 +149,22 @@ pub(super) fn length_of(text: &[u8]) -> [u8; 4] {
     length.to_le_bytes()
 }
 
+/// Returns the size in bytes of the stored form of a record.
+const fn record_size<R: Record>() -> usize {
+    const { assert!(BLOCK_SIZE.is_multiple_of(size_of::<R::Bytes>())) };
+    size_of::<R::Bytes>()
+}
+
+/// Reads a record from its stored form.
+///
+/// # Panics
+///
+/// Panics if `bytes` does not have the size of a record.
+#[inline]
+fn record_of<R: Record>(bytes: &[u8]) -> R {
+    R::from_bytes(bytes.try_into().expect("the bytes are a record"))
+}
+
 /// A byte sequence that is written once and then read. If it outgrows its memory budget, it is spilled to a temporary
 /// file.
 #[derive(Debug)]
@@ -203,9 +217,9 @@ impl ByteRun {
         self.filed + self.tail.len() as u64
     }
 
-    /// Returns the number of records in the sequence. The sequence must consist of 16-byte records only.
-    pub(super) fn records_len(&self) -> u64 {
-        self.len() / RECORD_SIZE as u64
+    /// Returns the number of records in the sequence, which must consist of records of the type `R` only.
+    pub(super) fn records_len<R: Record>(&self) -> u64 {
+        self.len() / record_size::<R>() as u64
     }
 
     /// Appends bytes to the sequence.
@@ -255,11 +269,11 @@ impl ByteRun {
         Ok(self)
     }
 
-    /// Appends records to the sequence. `bits` contains the 128-bit representations of the records.
-    pub(super) fn append_bits(&mut self, bits: &[u128]) -> Result<()> {
-        for some in bits.chunks(BUFFER_SIZE / RECORD_SIZE) {
-            let bytes = some.iter().flat_map(|bits| bits.to_le_bytes());
-            self.tail.extend(bytes);
+    pub(super) fn append_records<R: Record>(&mut self, records: &[R]) -> Result<()> {
+        for some in records.chunks(BUFFER_SIZE / record_size::<R>()) {
+            for record in some {
+                self.tail.extend_from_slice(record.to_bytes().as_ref());
+            }
             // Spills if the buffer is full.
             self.append(&[])?;
         }
@@ -269,7 +283,7 @@ impl ByteRun {
     /// Appends a record to the sequence.
     #[inline]
     pub(super) fn push(&mut self, record: impl Record) -> Result<()> {
-        self.append(&record.to_bits().to_le_bytes())
+        self.append(record.to_bytes().as_ref())
     }
 
     /// Appends a byte string with a length prefix, so that [`ByteReader::read_text`] can read it.
@@ -302,10 +316,7 @@ impl ByteRun {
     /// Returns an iterator over the records of the sequence.
     pub(super) fn records<R: Record>(&self) -> impl Iterator<Item = Result<R>> + use<'_, R> {
         let mut reader = self.reader(0);
-        std::iter::from_fn(move || {
-            let bits = reader.read_bits().transpose()?;
-            Some(bits.map(R::from_bits))
-        })
+        std::iter::from_fn(move || reader.read_record().transpose())
     }
 
     /// Returns a function that reads the records of the sequence in order, up to `max_records` per call.
@@ -316,7 +327,8 @@ impl ByteRun {
 
     /// Replaces the contents of `out` with the records at the indices `range`. The sequence must be finished.
     pub(super) fn read<R: Record>(&self, range: Range<usize>, out: &mut Vec<R>) -> Result<()> {
-        let (start, end) = (range.start * RECORD_SIZE, range.end * RECORD_SIZE);
+        let size = record_size::<R>();
+        let (start, end) = (range.start * size, range.end * size);
         let mut read = Vec::new();
         let bytes = if self.is_spilled {
             let before = start / BLOCK_SIZE * BLOCK_SIZE;
@@ -327,10 +339,8 @@ impl ByteRun {
         } else {
             &self.tail[start..end]
         };
-        let (records, _) = bytes.as_chunks();
-        let records = records.iter().map(|bits| u128::from_le_bytes(*bits));
         out.clear();
-        out.extend(records.map(R::from_bits));
+        out.extend(bytes.chunks_exact(size).map(record_of::<R>));
         Ok(())
     }
 }
@@ -376,21 +386,21 @@ impl ByteReader<'_> {
         }
     }
 
-    /// Reads the 128-bit representation of the next record. Returns `None` after the last record.
+    /// Reads the next record. Returns `None` after the last record.
     ///
     /// The buffer never ends within a record, because the sizes of blocks and buffers are multiples of the size of a
     /// record.
     #[inline]
-    fn read_bits(&mut self) -> Result<Option<u128>> {
+    fn read_record<R: Record>(&mut self) -> Result<Option<R>> {
         if self.at == self.buffer.len() {
             if self.is_at_end() {
                 return Ok(None);
             }
             self.fill()?;
         }
-        let bits = self.buffer[self.at..].first_chunk();
-        self.at += RECORD_SIZE;
-        Ok(bits.map(|bits| u128::from_le_bytes(*bits)))
+        let start = self.at;
+        self.at += record_size::<R>();
+        Ok(self.buffer.get(start..self.at).map(record_of))
     }
 
     /// Reads up to `max_records` further records, and appends them to `out`. Appends nothing after the last record.
@@ -398,12 +408,14 @@ impl ByteReader<'_> {
         if self.at == self.buffer.len() && !self.is_at_end() {
             self.fill()?;
         }
-        let (records, rest) = self.buffer[self.at..].as_chunks::<RECORD_SIZE>();
-        debug_assert!(rest.is_empty(), "no record is in two buffers");
-        let some = &records[..max_records.min(records.len())];
-        let some = some.iter().map(|bits| u128::from_le_bytes(*bits));
-        out.extend(some.map(R::from_bits));
-        self.at += max_records.min(records.len()) * RECORD_SIZE;
+        let records = self.buffer[self.at..].chunks_exact(record_size::<R>());
+        debug_assert!(
+            records.remainder().is_empty(),
+            "no record is in two buffers"
+        );
+        let some = max_records.min(records.len());
+        out.extend(records.take(some).map(record_of::<R>));
+        self.at += some * record_size::<R>();
         Ok(())
     }
 
@@ -706,10 +718,10 @@ mod tests {
             // The second run begins after the first one in the file.
             for is_at_once in [false, true] {
                 let mut run = ByteRun::within(memory, &file);
-                if is_at_once { run.append_bits(&records).unwrap() } else { records.iter().for_each(|record| run.push(*record).unwrap()) }
+                if is_at_once { run.append_records(&records).unwrap() } else { records.iter().for_each(|record| run.push(*record).unwrap()) }
                 let run = run.finish().unwrap();
                 prop_assert_eq!(run.is_spilled, memory == 0 && len > 0);
-                prop_assert_eq!(run.records_len(), len as u64);
+                prop_assert_eq!(run.records_len::<u128>(), len as u64);
                 let found: Vec<u128> = run.records().map(Result::unwrap).collect();
                 prop_assert_eq!(&found, &records);
                 let (mut refill, mut found, mut more) = (run.refill(most), Vec::<u128>::new(), 1);

@@ -47,28 +47,27 @@ const MAX_INSERTED: usize = 16;
 
 /// Buffers for sorting the records of a shard.
 #[derive(Default, Debug)]
-struct Scratch {
+struct Scratch<R> {
     /// For each bucket of a bucket sort, the index at which its next record is stored.
     places: Vec<u32>,
-    /// The 128-bit representations of the sorted records.
-    sorted: Vec<u128>,
+    sorted: Vec<R>,
 }
 
 /// The buffers of a thread that appends records to a store.
 #[derive(Default, Debug)]
-struct Buffers {
+struct Buffers<R> {
     /// A batch of records, grouped by shard.
-    partitioned: Vec<u128>,
-    scratch: Scratch,
+    partitioned: Vec<R>,
+    scratch: Scratch<R>,
 }
 
 /// The buffers of a store that no thread is using. They are freed with the store, whose memory budget includes them.
 #[derive(Default, Debug)]
-struct IdleBuffers(Mutex<Vec<Buffers>>);
+struct IdleBuffers<R>(Mutex<Vec<Buffers<R>>>);
 
-impl IdleBuffers {
+impl<R: Record> IdleBuffers<R> {
     /// Calls `work` with buffers that no other thread is using.
-    fn lend<T>(&self, work: impl FnOnce(&mut Buffers) -> T) -> T {
+    fn lend<T>(&self, work: impl FnOnce(&mut Buffers<R>) -> T) -> T {
         let mut buffers = task::lock(&self.0).pop().unwrap_or_default();
         let done = work(&mut buffers);
         task::lock(&self.0).push(buffers);
@@ -77,24 +76,23 @@ impl IdleBuffers {
 }
 
 /// Lengthens `buffer` to at least `len` elements. Returns the first `len` elements, which have arbitrary values.
-fn at_least(buffer: &mut Vec<u128>, len: usize) -> &mut [u128] {
+fn at_least<R: Record>(buffer: &mut Vec<R>, len: usize) -> &mut [R] {
     if buffer.len() < len {
-        buffer.resize(len, 0);
+        buffer.resize(len, R::default());
     }
     &mut buffer[..len]
 }
 
 /// A batch of records grouped by shard. The records of each shard keep their original order.
-struct Partition<'a> {
-    /// The 128-bit representations of the records.
-    records: &'a [u128],
+struct Partition<'a, R> {
+    records: &'a [R],
     /// The index in `records` of the first record of each shard, followed by the number of all records.
     starts: Vec<u32>,
 }
 
-impl<'a> Partition<'a> {
+impl<'a, R: Record> Partition<'a, R> {
     /// Groups `records` by shard in `buffer`. There must be fewer than 2^32 records.
-    fn new<R: Record>(records: &[R], buffer: &'a mut Vec<u128>) -> Partition<'a> {
+    fn new(records: &[R], buffer: &'a mut Vec<R>) -> Partition<'a, R> {
         let mut starts = vec![0u32; SHARDS + 1];
         for record in records {
             starts[record.shard() + 1] += 1;
@@ -106,7 +104,7 @@ impl<'a> Partition<'a> {
         let sorted = at_least(buffer, records.len());
         for record in records {
             let end = &mut ends[record.shard()];
-            sorted[*end as usize] = record.to_bits();
+            sorted[*end as usize] = *record;
             *end += 1;
         }
         Partition {
@@ -115,7 +113,7 @@ impl<'a> Partition<'a> {
         }
     }
 
-    fn shard(&self, shard: usize) -> &'a [u128] {
+    fn shard(&self, shard: usize) -> &'a [R] {
         &self.records[self.starts[shard] as usize..self.starts[shard + 1] as usize]
     }
 }
@@ -147,20 +145,18 @@ impl<R: Record> Shard<R> {
         self.packed.len() + self.records.len()
     }
 
-    /// Adds records, given by their 128-bit representations.
-    fn extend(&mut self, records: &[u128]) {
-        for bits in records {
-            let record = R::from_bits(*bits);
+    fn extend(&mut self, records: &[R]) {
+        for record in records {
             match record.packed() {
                 Some(packed) => self.packed.push(packed),
-                None => self.records.push(record),
+                None => self.records.push(*record),
             }
         }
     }
 
-    /// Removes all records of the shard from memory, sorts them and folds equal ones. Returns the 128-bit
-    /// representations of the folded records, which are stored in `scratch`. `shard` is the number of this shard.
-    fn take_sorted<'s>(&mut self, shard: usize, scratch: &'s mut Scratch) -> &'s [u128] {
+    /// Removes all records of the shard from memory, sorts them and folds equal ones. Returns the folded records, which
+    /// are stored in `scratch`. `shard` is the number of this shard.
+    fn take_sorted<'s>(&mut self, shard: usize, scratch: &'s mut Scratch<R>) -> &'s [R] {
         let bits = (self.len() / RECORDS_PER_BUCKET)
             .max(1)
             .ilog2()
@@ -182,7 +178,7 @@ impl<R: Record> Shard<R> {
         let sorted = at_least(&mut scratch.sorted, self.len());
         self.for_each(shard, |record| {
             let place = &mut places[record.bucket(bits)];
-            sorted[*place as usize] = record.to_bits();
+            sorted[*place as usize] = record;
             *place += 1;
         });
         (self.packed, self.records) = (Blocks::default(), Blocks::default());
@@ -190,7 +186,7 @@ impl<R: Record> Shard<R> {
             sorted[bucket].sort_unstable();
         }
         sort_by_insertion(sorted);
-        let kept = fold_in_place::<R>(sorted);
+        let kept = fold_in_place(sorted);
         &sorted[..kept]
     }
 
@@ -206,9 +202,8 @@ impl<R: Record> Shard<R> {
     }
 }
 
-/// Sorts records, given by their 128-bit representations. Fast only if each record is near its place, for example in a
-/// small bucket that is not sorted.
-fn sort_by_insertion(records: &mut [u128]) {
+/// Sorts records. Fast only if each record is near its place, for example in a small bucket that is not sorted.
+fn sort_by_insertion<R: Record>(records: &mut [R]) {
     for at in 1..records.len() {
         let record = records[at];
         let mut place = at;
@@ -220,24 +215,23 @@ fn sort_by_insertion(records: &mut [u128]) {
     }
 }
 
-/// Folds sorted records, given by their 128-bit representations. Stores the folded records at the start of `bits`, and
-/// returns their number.
-fn fold_in_place<R: Record>(bits: &mut [u128]) -> usize {
+/// Folds sorted records. Stores the folded records at the start of `records`, and returns their number.
+fn fold_in_place<R: Record>(records: &mut [R]) -> usize {
     let mut fold = R::Fold::default();
     let (mut kept, mut is_folding) = (0, false);
-    for at in 0..bits.len() {
-        let record = R::from_bits(bits[at]);
-        let is_last = bits
+    for at in 0..records.len() {
+        let record = records[at];
+        let is_last = records
             .get(at + 1)
-            .is_none_or(|next| R::from_bits(*next).rank() != record.rank());
+            .is_none_or(|next| next.rank() != record.rank());
         // Most records have a rank of their own and need no fold.
         if is_last && !is_folding {
-            bits[kept] = bits[at];
+            records[kept] = record;
             kept += 1;
             continue;
         }
-        let mut keep = |folded: R| {
-            bits[kept] = folded.to_bits();
+        let mut keep = |folded| {
+            records[kept] = folded;
             kept += 1;
         };
         fold.take(record, &mut keep);
@@ -258,13 +252,13 @@ pub(crate) struct Shards<R> {
     /// The maximum number of records that a shard holds in memory.
     quota: usize,
     memory: Memory,
-    buffers: IdleBuffers,
+    buffers: IdleBuffers<R>,
 }
 
 /// Returns the maximum number of records that each shard of a store may hold in memory. A quarter of the budget
 /// `memory` is reserved for sorting, and the rest is divided equally among the [`SHARDS`] shards.
-fn quota(memory: &Memory) -> usize {
-    (memory.bytes / size_of::<u128>() / 4 * 3 / SHARDS).max(MIN_QUOTA)
+fn quota<R>(memory: &Memory) -> usize {
+    (memory.bytes / size_of::<R>() / 4 * 3 / SHARDS).max(MIN_QUOTA)
 }
 
 impl<R: Record> Shards<R> {
@@ -276,7 +270,7 @@ impl<R: Record> Shards<R> {
             files: files
                 .map(|_| Mutex::new(RunFile::new(&memory.temp_dir)))
                 .collect(),
-            quota: quota(&memory),
+            quota: quota::<R>(&memory),
             memory,
             buffers: IdleBuffers::default(),
         }
@@ -294,7 +288,11 @@ impl<R: Record> Shards<R> {
         })
     }
 
-    fn append_partition(&self, partition: &Partition<'_>, scratch: &mut Scratch) -> Result<()> {
+    fn append_partition(
+        &self,
+        partition: &Partition<'_, R>,
+        scratch: &mut Scratch<R>,
+    ) -> Result<()> {
         // Shards that other threads have locked are filled last, to avoid waiting.
         let mut busy = Vec::new();
         for (number, shard) in self.shards.iter().enumerate() {
@@ -317,8 +315,8 @@ impl<R: Record> Shards<R> {
         &self,
         number: usize,
         shard: &mut Shard<R>,
-        mut records: &[u128],
-        scratch: &mut Scratch,
+        mut records: &[R],
+        scratch: &mut Scratch<R>,
     ) -> Result<()> {
         task::fault("tally");
         while !records.is_empty() {
@@ -336,17 +334,17 @@ impl<R: Record> Shards<R> {
     /// Sorts and folds the records that `shard` has in memory. If the result still fills more than half of the shard's
     /// quota (the number of records that it may hold in memory), writes the result to a temporary file as a sorted run.
     /// `number` is the index of the shard. `scratch` contains buffers for sorting.
-    fn compact(&self, number: usize, shard: &mut Shard<R>, scratch: &mut Scratch) -> Result<()> {
+    fn compact(&self, number: usize, shard: &mut Shard<R>, scratch: &mut Scratch<R>) -> Result<()> {
         let sorted = shard.take_sorted(number, scratch);
         if sorted.len() <= self.quota / 2 {
-            shard.records = Blocks::of_bits(sorted);
+            shard.records = Blocks::of(sorted);
             return Ok(());
         }
         // Until the run is finished, the other shards that share the file must not write to it.
         let file = task::lock(&self.files[number / SHARDS_PER_FILE]);
         task::fault("spill");
         let mut run = ByteRun::within(0, &file);
-        run.append_bits(sorted)?;
+        run.append_records(sorted)?;
         shard.runs.push(run.finish()?);
         Ok(())
     }
@@ -417,7 +415,7 @@ impl RecordBudget {
 fn sort_shard<R: Record>(
     number: usize,
     mut shard: Shard<R>,
-    scratch: &mut Scratch,
+    scratch: &mut Scratch<R>,
     budget: &RecordBudget,
     writer: &mut SortedWriter<R>,
 ) -> Result<SortedShard<R>> {
@@ -425,7 +423,7 @@ fn sort_shard<R: Record>(
     let sorted = shard.take_sorted(number, scratch);
     let mut runs = shard.runs;
     if runs.is_empty() {
-        return Ok(SortedShard::Memory(Blocks::of_bits(sorted)));
+        return Ok(SortedShard::Memory(Blocks::of(sorted)));
     }
     while runs.len() >= FAN_IN {
         let round = RunFile::new(&writer.file.temp_dir);
@@ -437,13 +435,13 @@ fn sort_shard<R: Record>(
         };
         runs = runs.chunks(FAN_IN).map(merge).collect::<Result<_>>()?;
     }
-    let spilled: u64 = runs.iter().map(ByteRun::records_len).sum();
+    let spilled: u64 = runs.iter().map(ByteRun::records_len::<R>).sum();
     let most = sorted.len() + spilled as usize;
     writer.quota = if budget.take(most) { most } else { 0 };
     let mut in_memory = sorted.chunks(MAX_BATCH_ITEMS);
     let in_memory: Refill<'_, R> = Box::new(move |out| {
         let some = in_memory.next().unwrap_or_default();
-        out.extend(some.iter().map(|bits| R::from_bits(*bits)));
+        out.extend(some);
         Ok(())
     });
     let spilled = runs.iter().map(|run| run.refill(MAX_BATCH_ITEMS));
@@ -473,7 +471,7 @@ struct SortedWriter<R> {
 impl<R: Record> SortedWriter<R> {
     fn new(memory: &Memory) -> SortedWriter<R> {
         SortedWriter {
-            quota: quota(memory),
+            quota: quota::<R>(memory),
             file: RunFile::new(&memory.temp_dir),
             records: Blocks::default(),
             held: 0,
@@ -671,6 +669,20 @@ impl<T: Copy> Blocks<T> {
     /// The number of records in a full block.
     const RECORDS_PER_BLOCK: usize = BLOCK_SIZE / size_of::<T>();
 
+    fn of(records: &[T]) -> Blocks<T> {
+        let block = |records: &[T]| {
+            let mut block = Vec::with_capacity(Blocks::<T>::RECORDS_PER_BLOCK);
+            block.extend_from_slice(records);
+            block
+        };
+        Blocks(
+            records
+                .chunks(Blocks::<T>::RECORDS_PER_BLOCK)
+                .map(block)
+                .collect(),
+        )
+    }
+
     pub(super) fn len(&self) -> usize {
         let full = self.0.len().saturating_sub(1) * Blocks::<T>::RECORDS_PER_BLOCK;
         full + self.0.last().map_or(0, Vec::len)
@@ -727,22 +739,6 @@ impl<T: Copy> Blocks<T> {
             start = 0;
         }
         buffer
-    }
-}
-
-impl<R: Record> Blocks<R> {
-    /// Creates a sequence of records. `bits` contains the 128-bit representation of each record.
-    pub(super) fn of_bits(bits: &[u128]) -> Blocks<R> {
-        let block = |bits: &[u128]| {
-            let mut block = Vec::with_capacity(Blocks::<R>::RECORDS_PER_BLOCK);
-            block.extend(bits.iter().map(|bits| R::from_bits(*bits)));
-            block
-        };
-        Blocks(
-            bits.chunks(Blocks::<R>::RECORDS_PER_BLOCK)
-                .map(block)
-                .collect(),
-        )
     }
 }
 
@@ -818,7 +814,7 @@ impl<R: Record> Sorted<R> {
     pub(crate) fn shard_len(&self, shard: usize) -> u64 {
         match &self.shards[shard] {
             SortedShard::Memory(records) => records.len() as u64,
-            SortedShard::File(run) => run.records_len(),
+            SortedShard::File(run) => run.records_len::<R>(),
         }
     }
 
@@ -885,7 +881,7 @@ mod tests {
     use crate::error::Error;
 
     /// A record whose low 16 bits are added up.
-    #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+    #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
     struct Sum(u128);
 
     #[derive(Default)]
@@ -893,13 +889,14 @@ mod tests {
 
     impl Record for Sum {
         type Fold = AddUp;
+        type Bytes = [u8; 16];
 
-        fn from_bits(bits: u128) -> Sum {
-            Sum(bits)
+        fn from_bytes(bytes: [u8; 16]) -> Sum {
+            Sum(u128::from_le_bytes(bytes))
         }
 
-        fn to_bits(self) -> u128 {
-            self.0
+        fn to_bytes(self) -> [u8; 16] {
+            self.0.to_le_bytes()
         }
 
         fn rank(self) -> u64 {
@@ -969,6 +966,61 @@ mod tests {
         assert_eq!(roomy, tight);
         let counted: u128 = roomy.iter().map(|record| record.0 & 0xffff).sum();
         assert_eq!(counted, 600_000);
+    }
+
+    /// A record of 24 bytes.
+    #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
+    struct Wide([u64; 3]);
+
+    impl Record for Wide {
+        type Fold = Dedup<Wide>;
+        type Bytes = [u8; 24];
+
+        fn from_bytes(bytes: [u8; 24]) -> Wide {
+            let (words, _) = bytes.as_chunks::<8>();
+            Wide([words[0], words[1], words[2]].map(u64::from_le_bytes))
+        }
+
+        fn to_bytes(self) -> [u8; 24] {
+            let mut bytes = [0; 24];
+            for (bytes, word) in bytes.chunks_mut(8).zip(self.0) {
+                bytes.copy_from_slice(&word.to_le_bytes());
+            }
+            bytes
+        }
+
+        fn rank(self) -> u64 {
+            self.0[0]
+        }
+    }
+
+    #[test]
+    fn wide_records_are_sorted_in_memory_and_in_files() {
+        let mut random = fastrand::Rng::with_seed(5);
+        // The records of the first shards fill several buffers of a file.
+        let record = |_| {
+            let [shard, low, last] = [0, 1, 2].map(|_| random.u64(..3000));
+            Wide([((shard % 3) << 56) + low % 20, low, last])
+        };
+        let mut records: Vec<Wide> = (0..30_000).map(record).collect();
+        for bytes in [0, 1 << 30] {
+            let shards = Shards::new(Memory::default().with_bytes(bytes));
+            shards.append(&records).unwrap();
+            let sorted = shards.sort().unwrap();
+            assert_eq!(sorted.is_spilled(), bytes == 0);
+            records.sort_unstable();
+            records.dedup();
+            let mut rest = &records[..];
+            for shard in 0..SHARDS {
+                let own = rest.split_off(..sorted.shard_len(shard) as usize).unwrap();
+                let found: Vec<Wide> = sorted.records(shard).map(Result::unwrap).collect();
+                assert_eq!(found, own);
+                let (half, mut buffer) = (own.len() / 2, Vec::new());
+                let found = sorted.range(shard, half..own.len(), &mut buffer).unwrap();
+                assert_eq!(found, &own[half..]);
+            }
+            assert!(rest.is_empty());
+        }
     }
 
     #[test]
@@ -1111,20 +1163,21 @@ mod tests {
 
     /// A record for the test below. `Shards::append` calls `packed` when it appends a record to its shard. In the
     /// second shard, this call waits for the other thread of the test.
-    #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+    #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
     struct Waiting(u128);
 
     static SECOND_SHARD: std::sync::Barrier = std::sync::Barrier::new(2);
 
     impl Record for Waiting {
         type Fold = Dedup<Waiting>;
+        type Bytes = [u8; 16];
 
-        fn from_bits(bits: u128) -> Waiting {
-            Waiting(bits)
+        fn from_bytes(bytes: [u8; 16]) -> Waiting {
+            Waiting(u128::from_le_bytes(bytes))
         }
 
-        fn to_bits(self) -> u128 {
-            self.0
+        fn to_bytes(self) -> [u8; 16] {
+            self.0.to_le_bytes()
         }
 
         fn rank(self) -> u64 {
@@ -1168,7 +1221,7 @@ mod tests {
 
     #[test]
     fn a_shard_may_fill_three_quarters_of_its_share_of_the_budget() {
-        let quota = |bytes| quota(&Memory::default().with_bytes(bytes));
+        let quota = |bytes| quota::<u128>(&Memory::default().with_bytes(bytes));
         assert_eq!(quota(SHARDS * size_of::<u128>() * 1000), 750);
         assert_eq!(quota(0), MIN_QUOTA);
         let memory = Memory::default().with_bytes(1000).share(3);
@@ -1211,7 +1264,7 @@ mod tests {
         fn partitions_keep_every_record(mut records in proptest::collection::vec(any::<u128>().prop_map(Sum), 0..500)) {
             let mut buffer = Vec::new();
             let partition = Partition::new(&records, &mut buffer);
-            let mut found: Vec<Sum> = (0..SHARDS).flat_map(|s| partition.shard(s).to_vec()).map(Sum).collect();
+            let mut found: Vec<Sum> = (0..SHARDS).flat_map(|s| partition.shard(s).to_vec()).collect();
             prop_assert!(found.is_sorted_by_key(|record| record.shard()));
             found.sort_unstable();
             records.sort_unstable();
@@ -1220,18 +1273,19 @@ mod tests {
     }
 
     /// A record for tests. Equal records are folded. It has a packed form if bits 16 to 63 are 0.
-    #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+    #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
     struct Number(u128);
 
     impl Record for Number {
         type Fold = Dedup<Number>;
+        type Bytes = [u8; 16];
 
-        fn from_bits(bits: u128) -> Number {
-            Number(bits)
+        fn from_bytes(bytes: [u8; 16]) -> Number {
+            Number(u128::from_le_bytes(bytes))
         }
 
-        fn to_bits(self) -> u128 {
-            self.0
+        fn to_bytes(self) -> [u8; 16] {
+            self.0.to_le_bytes()
         }
 
         fn rank(self) -> u64 {
@@ -1272,11 +1326,11 @@ mod tests {
             let mut expected = std::collections::BTreeSet::new();
             for new in rounds {
                 expected.extend(&new);
-                shard.extend(&new.iter().map(|record| record.to_bits()).collect::<Vec<_>>());
-                let sorted: Vec<Number> = shard.take_sorted(0, &mut scratch).iter().copied().map(Number).collect();
+                shard.extend(&new);
+                let sorted = shard.take_sorted(0, &mut scratch).to_vec();
                 prop_assert!(sorted.iter().eq(&expected));
                 prop_assert_eq!(shard.len(), 0);
-                shard.extend(&sorted.iter().map(|record| record.to_bits()).collect::<Vec<_>>());
+                shard.extend(&sorted);
             }
         }
     }
@@ -1328,7 +1382,7 @@ mod tests {
             let records = (all.len() - expected.len()) as u64;
             prop_assert_eq!(dropped, Dropped { groups: other.len() as u64, records });
             let of_shards = expected.chunk_by(|a, b| a.shard() == b.shard());
-            let is_large = of_shards.map(<[u128]>::len).max() > Some(quota(&memory));
+            let is_large = of_shards.map(<[u128]>::len).max() > Some(quota::<u128>(&memory));
             prop_assert_eq!(merged.is_spilled(), is_large);
             let (mut rest, mut buffer, mut in_memory) = (&expected[..], Vec::new(), 0);
             for shard in 0..SHARDS {
@@ -1378,7 +1432,7 @@ mod tests {
             let mut pushed = Blocks::default();
             all.iter().for_each(|record| pushed.push(*record));
             prop_assert_eq!(pushed.iter().collect::<Vec<_>>(), &all[..]);
-            let blocks = Blocks::<u128>::of_bits(&all);
+            let blocks = Blocks::of(&all);
             prop_assert_eq!(blocks.len(), all.len());
             prop_assert_eq!(blocks.iter().collect::<Vec<_>>(), &all[..]);
             let start = (cut.0 * all.len() as f64) as usize;

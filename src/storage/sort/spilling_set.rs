@@ -174,7 +174,7 @@ impl SortedRun {
         let first = self.firsts.partition_point(|first| *first < high);
         let end = self.firsts.partition_point(|first| *first <= high);
         let start = first.saturating_sub(1) * FINGERPRINTS_PER_BLOCK;
-        let end = (end * FINGERPRINTS_PER_BLOCK).min(self.run.records_len() as usize);
+        let end = (end * FINGERPRINTS_PER_BLOCK).min(self.run.records_len::<u128>() as usize);
         self.run.read(start..end, &mut records)?;
         Ok(records)
     }
@@ -273,7 +273,7 @@ mod tests {
         let sizes: Vec<u64> = seen
             .runs
             .iter()
-            .map(|run| run.run.records_len() / MIN_CAPACITY as u64)
+            .map(|run| run.run.records_len::<u128>() / MIN_CAPACITY as u64)
             .collect();
         assert_eq!(sizes, [16, 8, 4, 2, 1]);
         for number in 0..(MIN_CAPACITY as u64 * 31) {
