@@ -350,141 +350,142 @@ fn table(answer: &Answer, shown: &ShownMoves<'_>, is_filtered: bool, with_bars: 
         }
         return text;
     }
-    let has_unfinished = answer.results.unfinished > 0;
-    let is_partly_rated = answer
-        .moves
+    let moves = &answer.moves;
+    let time_of =
+        |played: &MoveAnswer| times.and_then(|times| times.moves.get(&uci_of(pos, played)));
+    let timed_games = |played: &MoveAnswer| time_of(played).map_or(0, |time| time.games);
+    let is_partly_timed = moves
         .iter()
-        .any(|played| played.rating_games.is_some());
-    let time_of = |played| times.and_then(|times| times.moves.get(&uci_of(pos, played)));
-    let timed_games = |played| time_of(played).map_or(0, |time| time.games);
-    let is_partly_timed = times.is_some()
-        && answer
-            .moves
-            .iter()
-            .any(|played| timed_games(played) < played.results.games());
-    // The optional columns in their order. They follow the column of ratings.
-    let columns = |[score, perf]: [&str; 2],
-                   rated: &str,
-                   unfinished: &str,
-                   [seconds, timed]: [&str; 2],
-                   eval: &str| {
-        let mut cells = String::new();
-        if is_partly_rated {
-            cells += &format!("{rated:>6}  ");
-        }
-        if answer.player.is_some() {
-            cells += &format!("{score:>6}  {perf:>5}  ");
-        }
-        if has_unfinished {
-            cells += &format!("{unfinished:>10}  ");
-        }
-        if times.is_some() {
-            cells += &format!("{seconds:>7}  ");
-        }
-        if is_partly_timed {
-            cells += &format!("{timed:>5}  ");
-        }
-        if evals.after.is_some() {
-            cells += &format!("{eval:>7}  ");
-        }
-        cells
+        .any(|played| timed_games(played) < played.results.games());
+    let total = answer.results;
+    let share = |games: u64| format!("{:.2}%", 100.0 * games as f64 / total.games().max(1) as f64);
+    let score = |score: Option<f64>| {
+        let score = score.filter(|_| has_scores);
+        or_dash(score.map(|score| format!("{score:.1}%")))
     };
-    let headings = columns(
-        ["score", "perf"],
-        "rated",
-        "unfinished",
-        ["seconds", "timed"],
-        "eval",
+    let score_of = |played: &MoveAnswer| player_score(results_of(played, pos.turn()));
+    let performance_of = |played: &MoveAnswer| played.player.as_ref()?.performance;
+    let performance = answer.player.as_ref().and_then(|player| player.performance);
+    let mut columns = Columns {
+        moves,
+        columns: Vec::new(),
+    };
+    columns.add(
+        "games",
+        [1, 6],
+        &|played| played.results.games(),
+        total.games(),
     );
-    let bar_heading = if with_bars {
-        format!("{:<22}", "")
-    } else {
-        String::new()
-    };
-    text += &format!(
-        "move      games    share    white    draws    black  rating  {headings}{bar_heading}opening\n"
+    columns.add(
+        "share",
+        [2, 7],
+        &|played| share(played.results.games()),
+        share(total.games()),
     );
-    let mut row = |name: &str,
-                   games: u64,
-                   results: Results,
-                   rating: Option<u64>,
-                   cells: &str,
-                   opening: &str| {
-        let share = 100.0 * games as f64 / answer.results.games().max(1) as f64;
-        let Results {
-            white,
-            draws,
-            black,
-            ..
-        } = results;
-        let rating = rating.filter(|rating| *rating > 0);
-        let rating = rating.map_or_else(|| "-".to_owned(), |rating| rating.to_string());
-        let bar = if with_bars {
-            format!("{}  ", bar(results))
-        } else {
-            String::new()
-        };
-        let line = format!(
-            "{name:<8} {games:>6}  {share:>6.2}% {white:>8} {draws:>8} {black:>8}  {rating:>6}  {cells}{bar}{opening}"
-        );
-        text.push_str(line.trim_end());
-        text.push('\n');
-    };
-    for (number, played) in answer.moves.iter().enumerate() {
-        let opening = played.opening.map_or("", |opening| opening.name);
-        let eval = evals.after.as_ref().and_then(|after| after[number]);
-        let time = time_of(played);
-        let score = player_score(results_of(played, pos.turn())).filter(|_| has_scores);
-        let player = played.player.as_ref();
-        let cells = columns(
-            player_cells(score, player.and_then(|player| player.performance))
-                .each_ref()
-                .map(|cell| &**cell),
-            &rating_games(played).to_string(),
-            &played.results.unfinished.to_string(),
-            [
-                &time.map_or_else(|| "-".to_owned(), |time| format!("{:.1}", time.mean)),
-                &timed_games(played).to_string(),
-            ],
-            &evals::cell(eval),
-        );
-        let rating = played.average_rating;
-        row(
-            &played.san,
-            played.results.games(),
-            played.results,
-            rating,
-            &cells,
-            opening,
+    columns.add("white", [1, 8], &|played| played.results.white, total.white);
+    columns.add("draws", [1, 8], &|played| played.results.draws, total.draws);
+    columns.add("black", [1, 8], &|played| played.results.black, total.black);
+    let rating = |played: &MoveAnswer| or_dash(played.average_rating.filter(|rating| *rating > 0));
+    columns.add("rating", [2, 6], &rating, "-");
+    if moves.iter().any(|played| played.rating_games.is_some()) {
+        columns.add("rated", [2, 6], &rating_games, "");
+    }
+    if answer.player.is_some() {
+        let total = score(total_score(answer));
+        columns.add("score", [2, 6], &|played| score(score_of(played)), total);
+        let performance = or_dash(performance);
+        columns.add(
+            "perf",
+            [2, 5],
+            &|played| or_dash(performance_of(played)),
+            performance,
         );
     }
-    if answer.moves.len() > 1 {
-        let unfinished = answer.results.unfinished.to_string();
-        let player = answer.player.as_ref();
-        let performance = player.and_then(|player| player.performance);
-        let score = total_score(answer).filter(|_| has_scores);
-        let of_player = player_cells(score, performance);
-        let of_player = of_player.each_ref().map(|cell| &**cell);
-        let cells = columns(of_player, "", &unfinished, ["", ""], "");
-        row(
-            "all",
-            answer.results.games(),
-            answer.results,
-            None,
-            &cells,
-            "",
-        );
+    if total.unfinished > 0 {
+        let unfinished = |played: &MoveAnswer| played.results.unfinished;
+        columns.add("unfinished", [2, 10], &unfinished, total.unfinished);
+    }
+    if times.is_some() {
+        let mean =
+            |played: &MoveAnswer| or_dash(time_of(played).map(|time| format!("{:.1}", time.mean)));
+        columns.add("seconds", [2, 7], &mean, "");
+        if is_partly_timed {
+            columns.add("timed", [2, 5], &timed_games, "");
+        }
+    }
+    let mut columns = columns.columns;
+    if let Some(after) = &evals.after {
+        columns.push(Column {
+            heading: "eval",
+            widths: [2, 7],
+            cells: after.iter().map(|eval| evals::cell(*eval)).collect(),
+            total: String::new(),
+        });
+    }
+    let mut row = |name: &str, cell: &dyn Fn(&Column) -> &str, bar: &str, opening: &str| {
+        let mut line = format!("{name:<8}");
+        for column in &columns {
+            let [gap, width] = column.widths;
+            line += &format!("{:gap$}{:>width$}", "", cell(column));
+        }
+        if with_bars {
+            line += &format!("  {bar:<20}");
+        }
+        line += &format!("  {opening}");
+        text += line.trim_end();
+        text.push('\n');
+    };
+    row("move", &|column| column.heading, "", "opening");
+    for (number, played) in moves.iter().enumerate() {
+        let opening = played.opening.map_or("", |opening| opening.name);
+        let bar = bar(played.results);
+        row(&played.san, &|column| &column.cells[number], &bar, opening);
+    }
+    if moves.len() > 1 {
+        row("all", &|column| &column.total, &bar(total), "");
     }
     text
 }
 
-/// Formats `score`, a player's score in percent, and `performance`, the player's performance rating, as two cells of a
-/// table. If a value is unknown, its cell contains a dash.
-fn player_cells(score: Option<f64>, performance: Option<u64>) -> [String; 2] {
-    [
-        score.map_or("-".to_owned(), |score| format!("{score:.1}%")),
-        performance.map_or("-".to_owned(), |performance| performance.to_string()),
-    ]
+/// A column of a table of moves.
+struct Column {
+    heading: &'static str,
+    /// The number of spaces before the column, and its least width.
+    widths: [usize; 2],
+    /// The cells of the moves.
+    cells: Vec<String>,
+    /// The cell of the last row, which adds up all moves.
+    total: String,
+}
+
+/// The columns of a table of the moves `moves`.
+struct Columns<'a> {
+    moves: &'a [MoveAnswer],
+    columns: Vec<Column>,
+}
+
+impl Columns<'_> {
+    /// Adds a column whose cells are the values that `cell` returns for the moves.
+    fn add<T: ToString>(
+        &mut self,
+        heading: &'static str,
+        widths: [usize; 2],
+        cell: &dyn Fn(&MoveAnswer) -> T,
+        total: impl ToString,
+    ) {
+        let cells = self.moves.iter().map(|played| cell(played).to_string());
+        self.columns.push(Column {
+            heading,
+            widths,
+            cells: cells.collect(),
+            total: total.to_string(),
+        });
+    }
+}
+
+/// Formats a value of a table, or a dash if it is unknown.
+fn or_dash(value: Option<impl ToString>) -> String {
+    value.map_or_else(|| "-".to_owned(), |value| value.to_string())
 }
 
 /// Draws a bar of 20 characters. Its three parts are proportional to the numbers of White's wins, draws and Black's
