@@ -190,8 +190,8 @@ fn answer_of_rows(rows: &[ClassRow], pos: &VariantPosition, filters: &Selection)
             stats.wins,
             stats.draws,
             stats.losses,
-            row.ratings.sum,
-            row.ratings.games,
+            row.means.rating().sum,
+            row.means.rating().games,
         ]) {
             *sum += more;
         }

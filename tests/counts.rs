@@ -967,7 +967,7 @@ fn an_error_about_an_impossible_row_by_class_names_its_part() {
         .read_classed(by, &mut |rows| {
             months.extend(
                 rows.iter()
-                    .map(|row| (row.class.month, row.ratings.sum, row.row.stats.wins)),
+                    .map(|row| (row.class.month, row.means.rating().sum, row.row.stats.wins)),
             );
             Ok(())
         })
@@ -978,6 +978,18 @@ fn an_error_about_an_impossible_row_by_class_names_its_part() {
             "speed,month".to_owned(),
             vec![(202_312, 40_000, 10), (202_401, 40_000, 10)]
         )
+    );
+    // Without the columns of the ratings, no rating is known.
+    let mut columns = two();
+    columns.retain(|(name, _)| !name.starts_with("rat") || *name == "rating_group");
+    foreign(dir, "unrated", &columns);
+    ok(dir, "make-book -q unrated rows --explorer partly");
+    let moves = ok_json(dir, "show partly --json");
+    let e4 = &moves["moves"][0];
+    let rating = [&e4["games"], &e4["average_rating"], &e4["rating_games"]];
+    assert_eq!(
+        rating.map(|number| number.as_u64().unwrap()),
+        [32, 2500, 16]
     );
     // The sums are too large.
     let mut columns = two();

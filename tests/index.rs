@@ -1108,6 +1108,8 @@ fn verify_reports_entries_that_contradict_each_other() {
     let [rows, details, names, page] =
         [b"xg", b"xh", b"xn", b"xp"].map(|start| &first(start).0[..]);
     let shorter = |start: &[u8]| first(start).1.split_last().unwrap().1;
+    let version = first(b"xz").1.split(|byte| *byte == b'|').next().unwrap();
+    let fewer_names = [version, b"|8|1|1|1"].concat();
     holds_entries(
         &explored,
         &[
@@ -1122,7 +1124,7 @@ fn verify_reports_entries_that_contradict_each_other() {
             (names, None, "does not describe the content of the index"),
             (page, Some(shorter(page)), "is malformed"),
             (page, None, "does not describe the content of the index"),
-            (b"xz", Some(b"10|8|1|1|1"), "a name that does not exist"),
+            (b"xz", Some(&fewer_names), "a name that does not exist"),
             (b"xz", None, "another kind of index"),
             (b"pgn_filename", None, "'pgn_filename' is missing"),
         ],

@@ -57,13 +57,17 @@ FLAGS = "keep-prefix variations require-elo require-date exact".split()
 # The columns of counts by class.
 CLASSES = {"speed": "speed", "rating": "rating_group", "month": "month"}
 SUMS = ["wins", "draws", "losses"]
+# The sums of the numbers that each game has, such as ratings.
+MEASURES = ["rating_sum", "rated"]
 # The half-moves of a row. One without a move has the games that end in the position.
 PLIES = "CASE WHEN move = 0 THEN 0 ELSE wins + draws + losses END"
-RATINGS = ["rating_sum", "rated"]
-
-RECORD = (
-    "key long, move int, black boolean, wins long, draws long, losses long, identity long, "
-    "speed int, rating_group int, month int, book_only boolean, rating_sum long, rated long"
+RECORD = ", ".join(
+    [
+        "key long, move int, black boolean, wins long, draws long, losses long, identity long",
+        *(f"{name} int" for name in CLASSES.values()),
+        "book_only boolean",
+        *(f"{name} long" for name in MEASURES),
+    ]
 )
 # The columns of a task's result: a record, a starting position, or the task's number and its _counts.json.
 RESULT = f"{RECORD}, epd string, games long, task int, about string"
@@ -233,7 +237,7 @@ def counted(tasks, binary, options):
             ("identity", pa.int64()),
             *((name, pa.int32()) for name in CLASSES.values()),
             ("book_only", pa.bool_()),
-            *((name, pa.int64()) for name in RATINGS),
+            *((name, pa.int64()) for name in MEASURES),
             ("epd", pa.string()),
             ("games", pa.int64()),
             ("task", pa.int32()),
@@ -409,7 +413,7 @@ def sidecar(directory, counts, min_game=0):
     if os.path.exists(os.path.join(directory, STARTS)):
         about["starts"] = listed(STARTS, ["games"])
     found = {name for part in about["parts"] for name in pq.ParquetFile(os.path.join(directory, part["file"])).schema.names}
-    about["by"] = [name for name in about.get("by", []) if {CLASSES[name], "book_only", *RATINGS} <= found]
+    about["by"] = [name for name in about.get("by", []) if {CLASSES[name], "book_only"} <= found]
     if min_game > 1:
         prune(about, directory, counts[0], min_game)
     check(about)
@@ -692,8 +696,8 @@ def run(spark, arguments, options):
     has_identity = about["variant"] != "normal"
     classes = [CLASSES[name] for name in about.get("by", [])]
     classes += ["book_only"] * bool(classes)
-    sums = SUMS + RATINGS * bool(classes)
-    columns = ["key", "move", "black", *SUMS] + ["identity"] * has_identity + classes + RATINGS * bool(classes)
+    sums = SUMS + MEASURES * bool(classes)
+    columns = ["key", "move", "black", *SUMS] + ["identity"] * has_identity + classes + MEASURES * bool(classes)
     order = ["key", "move"] + ["identity"] * has_identity + classes
     records = results.where("move is not null").groupBy(*order, "black")
     records = records.agg(*(F.sum(column).alias(column) for column in sums))

@@ -91,7 +91,7 @@ pub fn run(data: &[u8]) {
         let _ = part.read_classed(by, &mut |rows| {
             assert!(
                 rows.iter()
-                    .all(|row| row.ratings.games <= row.row.stats.games())
+                    .all(|row| row.means.rating().games <= row.row.stats.games())
             );
             Ok(())
         });

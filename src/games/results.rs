@@ -1,11 +1,12 @@
-//! The results of games as numbers: by color, and from the view of a side or of a player.
+//! The results of games as numbers: by color, and from the view of a side or of a player. Also the means of other
+//! numbers, such as ratings.
 
 use std::ops::{Add, AddAssign};
 
 use serde::{Serialize, Serializer, ser::SerializeStruct};
 use shakmaty::Color;
 
-use crate::games::pgn::GameResult;
+use crate::games::pgn::{GameResult, HIGHEST_RATING, RatingGroup};
 
 /// The numbers of games with each result.
 ///
@@ -184,6 +185,109 @@ pub struct Wdl {
     pub losses: u64,
 }
 
+/// The mean of a number over the games in which it is known, as a sum and the number of these games.
+#[derive(Copy, Clone, PartialEq, Eq, Hash, Default, Debug)]
+pub struct Mean {
+    /// The sum of the known numbers.
+    pub sum: u64,
+    /// The number of games in which the number is known.
+    pub games: u64,
+}
+
+impl Mean {
+    /// Adds the number of one game. Does nothing if `value` is 0, which means that the number is unknown.
+    #[inline]
+    pub fn add(&mut self, value: u16) {
+        self.sum += u64::from(value);
+        self.games += u64::from(value > 0);
+    }
+
+    /// Returns the mean, rounded down like the ratings in Lichess's explorer. Returns 0 if no number is known.
+    pub fn rounded_down(self) -> u64 {
+        self.sum.checked_div(self.games).unwrap_or(0)
+    }
+
+    /// Returns the mean, rounded half up like FIDE's averages. Returns `None` if no number is known.
+    pub fn rounded(self) -> Option<u64> {
+        (2 * self.sum + self.games).checked_div(2 * self.games)
+    }
+}
+
+/// Adds up numbers of disjoint sets of games. A sum that overflows is replaced by [`u64::MAX`].
+impl AddAssign for Mean {
+    #[inline]
+    fn add_assign(&mut self, other: Mean) {
+        self.sum = self.sum.saturating_add(other.sum);
+        self.games = self.games.saturating_add(other.games);
+    }
+}
+
+/// A number that each game has, such as the rating of the player who moved. Counts by class and explorer's indexes
+/// contain its [`Mean`] for each move.
+#[derive(Debug)]
+pub struct Measure {
+    /// The names of the columns in counts that contain the sum of the known numbers, and the number of games in which
+    /// the number is known.
+    pub columns: [&'static str; 2],
+    /// The greatest number. The least known number is 1.
+    pub highest: u16,
+    /// Estimates the mean in games of a rating group. An index stores the difference to this estimate in few bits.
+    pub(crate) estimate: fn(Option<RatingGroup>) -> u64,
+    /// The base-2 logarithm of the typical difference between the number of one game and the estimate.
+    pub(crate) deviation_bits: u32,
+}
+
+impl Measure {
+    /// Returns `true` if the mean is between 1 and the greatest number, or if no number is known.
+    #[inline]
+    pub(crate) fn can_be(&self, mean: Mean) -> bool {
+        let highest = mean.games.saturating_mul(self.highest.into());
+        (mean.games..=highest).contains(&mean.sum)
+    }
+}
+
+/// All measures, in the order in which files contain them. New ones are added at the end.
+pub const MEASURES: [Measure; 1] = [Measure {
+    columns: ["rating_sum", "rated"],
+    highest: HIGHEST_RATING,
+    estimate: |group| group.map_or(0, |group| u64::from(group.floor()) + 100),
+    deviation_bits: 7,
+}];
+
+/// The numbers of one game for all [`MEASURES`]. Unknown numbers are 0.
+pub type Measured = [u16; MEASURES.len()];
+
+/// The means of all [`MEASURES`] over the games in which a move was played.
+#[derive(Copy, Clone, PartialEq, Eq, Hash, Default, Debug)]
+pub struct Means(pub(crate) [Mean; MEASURES.len()]);
+
+impl Means {
+    /// Returns the mean of the ratings of the players who moved.
+    pub fn rating(self) -> Mean {
+        let [rating] = self.0;
+        rating
+    }
+
+    /// Adds the numbers of one game.
+    #[inline]
+    pub fn add(&mut self, game: Measured) {
+        self.0
+            .iter_mut()
+            .zip(game)
+            .for_each(|(mean, value)| mean.add(value));
+    }
+}
+
+impl AddAssign for Means {
+    #[inline]
+    fn add_assign(&mut self, other: Means) {
+        self.0
+            .iter_mut()
+            .zip(other.0)
+            .for_each(|(mean, other)| *mean += other);
+    }
+}
+
 /// The quantile of the standard normal distribution for a two-sided 99 percent confidence interval.
 const QUANTILE: f64 = 2.576;
 
@@ -297,6 +401,20 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn unknown_numbers_do_not_change_a_mean() {
+        let mut mean = Mean::default();
+        assert_eq!((mean.rounded_down(), mean.rounded()), (0, None));
+        [2000, 0, 2001]
+            .into_iter()
+            .for_each(|rating| mean.add(rating));
+        assert_eq!((mean.rounded_down(), mean.rounded()), (2000, Some(2001)));
+        for (sum, is_possible) in [(1, false), (2, true), (8000, true), (8001, false)] {
+            let mean = Mean { sum, games: 2 };
+            assert_eq!(MEASURES[0].can_be(mean), is_possible, "{sum}");
+        }
+    }
 
     #[test]
     fn an_unfinished_game_is_a_draw_only_in_the_form_of_lichess() {

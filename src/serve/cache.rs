@@ -12,7 +12,7 @@ use crate::{
     error::{At, Error, Result},
     explore::explorer::Explorer,
     formats::index::{Index, IndexKind, is_index, remove, remove_unfinished},
-    games::pgn::Input,
+    games::{pgn::Input, results::MEASURES},
     storage::output::{FileId, TemporaryDir, canonical, claim_abandoned, is_absent},
 };
 
@@ -102,7 +102,7 @@ impl CachedIndex {
             metadata.len(),
             metadata.modified().ok(),
             changed(&metadata),
-            GENERATION,
+            (GENERATION, MEASURES.len()),
             env!("CARGO_PKG_VERSION"),
             untagged,
         );

@@ -21,9 +21,8 @@ os.mkdir(directory)
 parts = [f"{one}/part-*.parquet" for one in counts]
 starts = [f"{one}/_starts.pq" for one in counts if os.path.exists(f"{one}/_starts.pq")]
 columns = duckdb.sql(f"SELECT * FROM read_parquet({parts}) LIMIT 0").columns
-summed = [name for name in columns if name in ("wins", "draws", "losses", "rating_sum", "rated")]
-wanted = [f"sum({name})::BIGINT AS {name}" if name in summed else name for name in columns]
-order = ["key", "move"] + [name for name in columns if name in ("identity", "speed", "rating_group", "month", "book_only")]
+order = [name for name in ("key", "move", "identity", "speed", "rating_group", "month", "book_only") if name in columns]
+wanted = [name if name in (*order, "black") else f"sum({name})::BIGINT AS {name}" for name in columns]
 rows = f"SELECT {', '.join(wanted)} FROM read_parquet({parts}) WHERE {keys[0] if keys else True} GROUP BY ALL"
 if options:
     position = "key, identity" if "identity" in columns else "key"

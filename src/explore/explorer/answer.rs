@@ -237,7 +237,7 @@ fn played_move(
     Ok(MoveAnswer {
         uci: mv.to_string(),
         san: mv.san(pos).unwrap_or_default(),
-        average_rating: (!of_player).then(|| tally.ratings.mean()),
+        average_rating: (!of_player).then(|| tally.means.rating().rounded_down()),
         player: query
             .has_player_scores()
             .then(|| player_score(&tally.player, &query.filters)),
@@ -245,7 +245,7 @@ fn played_move(
         game,
         opening: openings::name_of(&next),
         reached,
-        rating_games: Some(tally.ratings.games)
+        rating_games: Some(tally.means.rating().games)
             .filter(|games| !of_player && (1..results.games()).contains(games)),
     })
 }
@@ -254,7 +254,7 @@ fn played_move(
 fn player_score(tally: &PlayerTally, filters: &Selection) -> PlayerScore {
     PlayerScore {
         stats: tally.stats,
-        average_opponent_rating: tally.opponents.rounded_mean(),
+        average_opponent_rating: tally.opponents.rounded(),
         performance: tally.performance(filters),
         performance_games: tally.opponents.games,
         last_played: text_of_number(tally.last),
@@ -265,8 +265,8 @@ fn player_score(tally: &PlayerTally, filters: &Selection) -> PlayerScore {
 fn player_totals(tally: &PlayerTally, filters: &Selection) -> PlayerTotals {
     PlayerTotals {
         stats: tally.stats,
-        opponent_rating: tally.opponents.rounded_mean(),
-        player_rating: tally.own.rounded_mean(),
+        opponent_rating: tally.opponents.rounded(),
+        player_rating: tally.own.rounded(),
         player_rating_games: tally.own.games,
         performance: tally.performance(filters),
         performance_games: tally.opponents.games,

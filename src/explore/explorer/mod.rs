@@ -959,10 +959,7 @@ mod tests {
             },
             index::{CountedSource, IndexWriter, verify},
         },
-        games::{
-            pgn::{GameReader, GameResult, Input, Token},
-            results::Results,
-        },
+        games::pgn::{GameReader, GameResult, Input, Token},
         progress::Meter,
     };
 
@@ -992,25 +989,18 @@ mod tests {
                     break;
                 };
                 positions.insert(pos.identity(), pos.position().clone());
-                let rating = summary.elo_of(pos.position().turn());
-                last.insert(pos.identity(), (BookMove::from(mv), rating));
+                let measured = source.measured(id, pos.position().turn());
+                last.insert(pos.identity(), (BookMove::from(mv), measured));
                 pos.play(mv);
             }
-            for (identity, (mv, rating)) in last {
-                let mut results = Results::default();
-                results.add(match summary.result() {
+            for (identity, (mv, measured)) in last {
+                let mut row = ResultRow::new(mv, Class::new(speed, group), month);
+                row.results.add(match summary.result() {
                     GameResult::Unknown => GameResult::Draw,
                     result => result,
                 });
-                rows.entry(ListKey(identity)).or_default().push(ResultRow {
-                    mv,
-                    class: Class::new(speed, group),
-                    month,
-                    results,
-                    rated: u64::from(rating > 0),
-                    ratings: rating.into(),
-                    game: None,
-                });
+                row.means.add(measured);
+                rows.entry(ListKey(identity)).or_default().push(row);
             }
         }
         (rows, positions)

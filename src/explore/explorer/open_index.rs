@@ -31,6 +31,7 @@ use crate::{
             Date, GameResult, Mode, NameMatch, RatingGroup, Speed, doubled_mean, normalized,
             rated_event,
         },
+        results::Measured,
         selection::Selection,
     },
 };
@@ -162,6 +163,13 @@ impl OpenIndex {
     #[inline]
     pub(super) fn game(&self, id: u32) -> GameSummary {
         self.rows.get(id).expect("the source has the game")
+    }
+
+    /// Returns the measures of game `id` for a half-move of the side `mover`.
+    #[inline]
+    pub(super) fn measured(&self, id: u32, mover: Color) -> Measured {
+        let [white, black] = self.rows.elo[id as usize];
+        [mover.fold_wb(white, black)]
     }
 
     /// Returns the name with the number `number`, which is the name of a player or an event.

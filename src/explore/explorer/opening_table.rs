@@ -13,13 +13,13 @@ use super::{
     query::Line,
     scan::{Collector, PassingGames, scan, scan_games},
     sources::Sources,
-    tally::{PlayerTally, RatingSum, count_games},
+    tally::{PlayerTally, count_games},
 };
 use crate::{
     error::Result,
     games::{
         openings::{Opening, OpeningNumber},
-        results::{Results, Wdl},
+        results::{Mean, Results, Wdl},
         selection::Selection,
     },
 };
@@ -137,7 +137,7 @@ struct OpeningTally {
     /// The results of finished games, indexed by the color of the player.
     scores: [Scores; 2],
     /// The known ratings of both players.
-    ratings: RatingSum,
+    ratings: Mean,
 }
 
 impl OpeningTally {
@@ -331,7 +331,7 @@ pub(super) fn opening_table(
             .zip(average.with_color(Color::Black))
             .filter(|_| of_player && has_scores)
             .map(<[f64; 2]>::from),
-        opponent_rating: player.and_then(|player| player.opponents.rounded_mean()),
+        opponent_rating: player.and_then(|player| player.opponents.rounded()),
         performance: player.and_then(|player| player.performance(asked)),
         performance_by_color: performances[0]
             .zip(performances[1])
@@ -474,9 +474,9 @@ impl OpeningRows<'_> {
                 .then(|| without_noise(points - average)),
             expected_score: percent(expected.points, finished)
                 .filter(|_| has_scores && is_compared),
-            opponent_rating: player.opponents.rounded_mean().filter(|_| self.of_player),
+            opponent_rating: player.opponents.rounded().filter(|_| self.of_player),
             performance: player.performance(self.asked).filter(|_| self.of_player),
-            rating: sum.ratings.rounded_mean().filter(|_| !self.of_player),
+            rating: sum.ratings.rounded().filter(|_| !self.of_player),
             last_played: text_of_number(player.last),
             line_games: if is_indexed {
                 Some(reached.transpose()?.flatten().unwrap_or_default())

@@ -388,7 +388,7 @@ impl AllGames {
     fn games(&self) -> PlayerGames {
         PlayerGames {
             results: self.results,
-            rating: self.player.own.rounded_mean(),
+            rating: self.player.own.rounded(),
             last_played: text_of_number(self.player.last),
         }
     }

@@ -19,52 +19,16 @@ use crate::{
         results::{Month, Period, ResultRow},
     },
     games::{
-        results::{Results, Wdl},
+        results::{Mean, Means, Measured, Results, Wdl},
         selection::Selection,
     },
 };
 
-/// The sum of known ratings and their number, from which the mean rating is calculated.
-#[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
-pub(super) struct RatingSum {
-    pub sum: u64,
-    /// The number of games in which the rating is known.
-    pub games: u64,
-}
-
-impl RatingSum {
-    /// Adds the rating of a player in one game to the sum. Does nothing if `rating` is 0, which means that it is
-    /// unknown.
-    #[inline]
-    pub(super) fn add(&mut self, rating: u16) {
-        self.sum += u64::from(rating);
-        self.games += u64::from(rating > 0);
-    }
-
-    /// Returns the mean rating, rounded down like the ratings in Lichess's explorer. Returns 0 if no rating is known.
-    pub(super) fn mean(self) -> u64 {
-        self.sum.checked_div(self.games).unwrap_or(0)
-    }
-
-    /// Returns the mean rating, rounded half up like FIDE's averages. Returns `None` if no rating is known.
-    pub(super) fn rounded_mean(self) -> Option<u64> {
-        (2 * self.sum + self.games).checked_div(2 * self.games)
-    }
-}
-
-impl AddAssign for RatingSum {
-    fn add_assign(&mut self, other: RatingSum) {
-        self.sum += other.sum;
-        self.games += other.games;
-    }
-}
-
-/// The sums of the results and ratings in the games in which one move was played in the position of a query.
+/// The sums of the results and measures in the games in which one move was played in the position of a query.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub(super) struct MoveTally {
     pub results: Results,
-    /// The ratings of the side that moved.
-    pub ratings: RatingSum,
+    pub means: Means,
     /// The results and ratings of the player whom the query names, if any.
     pub player: PlayerTally,
     /// The number of the game, if there is only one and its source stores individual games.
@@ -77,11 +41,11 @@ pub(super) struct PlayerTally {
     /// The player's results in the finished games.
     pub stats: Wdl,
     /// The opponents' ratings in the games with a result.
-    pub opponents: RatingSum,
+    pub opponents: Mean,
     /// Twice the player's points in the games with a result and a rated opponent.
     pub half_points: u64,
     /// The player's own ratings.
-    pub own: RatingSum,
+    pub own: Mean,
     /// The date number of the last game (see [`GameSummary::date`]).
     pub last: u32,
 }
@@ -106,7 +70,7 @@ impl PlayerTally {
     /// result.
     pub(super) fn performance(&self, filters: &Selection) -> Option<u64> {
         let games = self.opponents.games;
-        let opponents = self.opponents.rounded_mean()?;
+        let opponents = self.opponents.rounded()?;
         let is_known = games >= MIN_PERFORMANCE_GAMES && !filters.selects_by_result();
         is_known.then(|| performance(opponents, self.half_points, games))
     }
@@ -123,12 +87,11 @@ impl AddAssign for PlayerTally {
 }
 
 impl MoveTally {
-    /// Adds game `number`, in which the move was played, to the results of the move. `rating` is the rating of the side
-    /// that moved, or 0 if unknown.
+    /// Adds game `number`, in which the move was played, to the results and means of the move.
     #[inline]
-    pub(super) fn add(&mut self, summary: &GameSummary, rating: u16, number: u64) {
+    pub(super) fn add(&mut self, summary: &GameSummary, measured: Measured, number: u64) {
         self.results.add(summary.result());
-        self.ratings.add(rating);
+        self.means.add(measured);
         self.game = Some(number);
     }
 
@@ -137,8 +100,7 @@ impl MoveTally {
     /// in the row to get a game number.
     fn add_row(&mut self, row: &ResultRow, first: u64) {
         self.results += row.results;
-        self.ratings.sum += row.ratings;
-        self.ratings.games += row.rated;
+        self.means += row.means;
         self.game = row.game.map(|id| first + u64::from(id));
     }
 }
@@ -146,7 +108,7 @@ impl MoveTally {
 impl AddAssign for MoveTally {
     fn add_assign(&mut self, other: MoveTally) {
         self.results += other.results;
-        self.ratings += other.ratings;
+        self.means += other.means;
         self.player += other.player;
         if other.results.games() > 0 {
             self.game = other.game;
@@ -294,7 +256,7 @@ impl Collector for PositionTally {
             let summary = source.game(*id);
             let game = source.first + u64::from(*id);
             let tally = &mut tallies[*number as usize];
-            tally.add(&summary, summary.elo_of(self.color), game);
+            tally.add(&summary, source.measured(*id, self.color), game);
             if self.of_player {
                 tally.player.add(&summary, filter.player_of(*id as usize));
             }

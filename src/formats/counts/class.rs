@@ -21,7 +21,7 @@
 //! look positions up by key. Therefore each pair of a key and an identity is also stored once, as a
 //! [`KeyedIdentity`].
 
-use std::{fmt, ops::AddAssign, str::FromStr};
+use std::{fmt, str::FromStr};
 
 use serde::{Deserialize, Serialize};
 use shakmaty::Color;
@@ -32,7 +32,7 @@ use crate::{
     error::Result,
     games::{
         pgn::{Date, RatingGroup, Speed},
-        results::Wdl,
+        results::{Mean, Means, Measured, Wdl},
         selection::Selection,
     },
     storage::sort::{Dedup, Fold, Memory, Record, Shards, Sorted},
@@ -68,16 +68,6 @@ pub struct CountClass {
     pub book_only: bool,
 }
 
-/// The sum of the ratings of the players who played a move, and the number of these ratings. Unknown ratings are left
-/// out.
-#[derive(Copy, Clone, PartialEq, Eq, Hash, Default, Debug)]
-pub struct Ratings {
-    /// The sum of the ratings.
-    pub sum: u64,
-    /// The number of games in which the rating of the player is known.
-    pub games: u64,
-}
-
 impl CountClass {
     /// Returns `true` if the games of the class pass `selection`, which must have only conditions that counts can apply.
     pub(crate) fn passes(self, selection: &Selection) -> bool {
@@ -90,13 +80,6 @@ impl CountClass {
     }
 }
 
-impl AddAssign for Ratings {
-    fn add_assign(&mut self, other: Ratings) {
-        self.sum += other.sum;
-        self.games += other.games;
-    }
-}
-
 /// A 128-bit record of up to 16 games in which the same move was played in the same position. All games of a record
 /// have the same result and the same class (speed, rating group and month). Records are ordered by position key, then
 /// move, then class.
@@ -104,9 +87,8 @@ impl AddAssign for Ratings {
 pub(crate) struct ClassRecord(u128);
 
 impl ClassRecord {
-    /// Creates a record of one half-move. `key` identifies the position, and `turn` is the side to move. `rating` is
-    /// the rating of the player who moved, or 0 if it is unknown. `winner` is the side that won the game, or `None`
-    /// if neither side won.
+    /// Creates a record of one half-move. `key` identifies the position, and `turn` is the side to move. `winner` is the
+    /// side that won the game, or `None` if neither side won.
     #[inline]
     pub(crate) fn new(
         key: u64,
@@ -114,7 +96,7 @@ impl ClassRecord {
         turn: Color,
         class: CountClass,
         winner: Option<Color>,
-        rating: u16,
+        [rating]: Measured,
     ) -> ClassRecord {
         let CountClass {
             speed,
@@ -181,14 +163,12 @@ impl ClassRecord {
         }
     }
 
-    pub(crate) fn ratings(self) -> Ratings {
-        match self.0 >> 20 & 1 {
-            0 => Ratings::default(),
-            _ => Ratings {
-                sum: self.sum(),
-                games: self.games(),
-            },
-        }
+    pub(crate) fn means(self) -> Means {
+        let is_rated = self.0 >> 20 & 1 == 1;
+        Means([Mean {
+            sum: self.sum(),
+            games: u64::from(is_rated) * self.games(),
+        }])
     }
 
     fn games(self) -> u64 {
@@ -569,17 +549,18 @@ mod tests {
         ) {
             let turn = Color::from_white(!black);
             let winner = [None, Some(turn), Some(!turn)][usize::from(result)];
-            let record = ClassRecord::new(key, BookMove(mv), turn, class, winner, rating);
+            let record = ClassRecord::new(key, BookMove(mv), turn, class, winner, [rating]);
             prop_assert_eq!((record.key(), record.book_move(), record.turn()), (key, BookMove(mv), turn));
             prop_assert_eq!(record.class(), class);
             prop_assert_eq!(record.stats(), Wdl::of_game(winner, turn));
-            let ratings = Ratings { sum: rating.into(), games: u64::from(rating > 0) };
-            prop_assert_eq!(record.ratings(), ratings);
+            let mut means = Means::default();
+            means.add([rating]);
+            prop_assert_eq!(record.means(), means);
         }
 
         #[test]
         fn records_are_in_the_order_of_classes(a in classes(), b in classes()) {
-            let of = |class| ClassRecord::new(1, BookMove(796), Color::White, class, None, 0);
+            let of = |class| ClassRecord::new(1, BookMove(796), Color::White, class, None, [0]);
             prop_assert_eq!(of(a).cmp(&of(b)), a.cmp(&b));
         }
 
@@ -588,7 +569,7 @@ mod tests {
             prop_oneof![Just(0u16), Just(1), Just(4000), 0..=4000u16], 1..200,
         ), rounds in 1..4usize) {
             let of = |rating: &u16| {
-                ClassRecord::new(1, BookMove(796), Color::White, CountClass::default(), Some(Color::White), *rating)
+                ClassRecord::new(1, BookMove(796), Color::White, CountClass::default(), Some(Color::White), [*rating])
             };
             let mut records: Vec<ClassRecord> = ratings.iter().map(of).collect();
             // Folding folded records again must not change the sums.
@@ -603,11 +584,12 @@ mod tests {
                 records = folded;
             }
             prop_assert!(records.len() <= ratings.len() / MAX_GAMES_PER_RECORD as usize + 2);
-            let (mut stats, mut sum) = (Wdl::default(), Ratings::default());
+            let (mut stats, mut means) = (Wdl::default(), Means::default());
             for record in records {
                 stats += record.stats();
-                sum += record.ratings();
+                means += record.means();
             }
+            let sum = means.rating();
             prop_assert_eq!(stats, Wdl { wins: ratings.len() as u64, draws: 0, losses: 0 });
             prop_assert_eq!(sum.sum, ratings.iter().map(|rating| u64::from(*rating)).sum::<u64>());
             prop_assert_eq!(sum.games, ratings.iter().filter(|rating| **rating > 0).count() as u64);

@@ -24,6 +24,7 @@ use crate::{
     chess::position::BookMove,
     error::{Advice, Diagnosis, Error, Result},
     formats::counts::Row,
+    games::results::MEASURES,
     storage::sort::{Merge, Sorted},
 };
 
@@ -52,10 +53,8 @@ pub(crate) struct ClassedCounts {
     directories: Vec<(CountsDirectory, Grouping, AtomicBool, OrderedParts)>,
     /// Whether the sums contain a row without a move, which counts games that ended in the row's position.
     has_ends: AtomicBool,
-    /// The number of games read so far. It is limited so that no sum overflows.
-    games: AtomicU64,
-    /// The sum of the ratings read so far. It is limited so that no sum overflows.
-    ratings: AtomicU64,
+    /// The [totals](ClassRow::totals) of the rows read so far. They are limited so that no sum overflows.
+    totals: [AtomicU64; 1 + MEASURES.len()],
 }
 
 /// A row of counts in a merge. The merge orders rows by position key, move and identity. An identity is a hash that
@@ -100,8 +99,7 @@ impl ClassedCounts {
             by,
             directories: directories.iter().map(open).collect::<Result<_>>()?,
             has_ends: AtomicBool::new(false),
-            games: AtomicU64::new(0),
-            ratings: AtomicU64::new(0),
+            totals: Default::default(),
         })
     }
 
@@ -260,25 +258,24 @@ impl ClassedCounts {
         }))
     }
 
-    /// Reads the next rows of one counts directory into `batch`, and adds their games and ratings to the totals of all
+    /// Reads the next rows of one counts directory into `batch`, and adds their games and measures to the totals of all
     /// directories. Returns `false` if there are no more rows.
     ///
     /// # Errors
     ///
-    /// Returns an error if a file cannot be read or is not sorted. Also returns an error if the total of the games or
-    /// of the ratings exceeds [`MAX_TOTAL_GAMES`], so that sums cannot overflow.
+    /// Returns an error if a file cannot be read or is not sorted. Also returns an error if a total exceeds
+    /// [`MAX_TOTAL_GAMES`], so that sums cannot overflow.
     fn read<'a>(&'a self, rows: &mut OrderedRows<'a>, batch: &mut Vec<ClassRow>) -> Result<bool> {
         let Some(step) = rows.next_classed(batch)? else {
             return Ok(false);
         };
-        let sum_of = |number: fn(&ClassRow) -> u64| {
-            let sum: u128 = batch.iter().map(|row| u128::from(number(row))).sum();
-            u64::try_from(sum).unwrap_or(u64::MAX)
-        };
-        let games = sum_of(|row| row.row.stats.games());
-        let ratings = sum_of(|row| row.ratings.sum);
-        for (sum, more) in [(&self.games, games), (&self.ratings, ratings)] {
-            if sum
+        for (number, total) in self.totals.iter().enumerate() {
+            let more: u128 = batch
+                .iter()
+                .map(|row| u128::from(row.totals()[number]))
+                .sum();
+            let more = u64::try_from(more).unwrap_or(u64::MAX);
+            if total
                 .fetch_add(more.min(MAX_TOTAL_GAMES + 1), Relaxed)
                 .saturating_add(more)
                 > MAX_TOTAL_GAMES
@@ -306,8 +303,8 @@ impl ClassedCounts {
         parts.map(OrderedParts::rows).sum()
     }
 
-    /// Checks that each row of the counts directories was read exactly once. Also resets the totals of games and
-    /// ratings to 0, so that the rows can be read again.
+    /// Checks that each row of the counts directories was read exactly once. Also resets the totals to 0, so that the
+    /// rows can be read again.
     ///
     /// # Errors
     ///
@@ -318,8 +315,7 @@ impl ClassedCounts {
     /// rows does not. The program that wrote this directory did not count the ends of games, so the merged counts would
     /// be wrong.
     pub(crate) fn check_read(&self) -> Result<()> {
-        self.games.store(0, Relaxed);
-        self.ratings.store(0, Relaxed);
+        self.totals.iter().for_each(|total| total.store(0, Relaxed));
         for (directory, _, has_ends, parts) in &self.directories {
             parts.check_read()?;
             let lacks_ends = self.has_ends.load(Relaxed) && !has_ends.load(Relaxed);
@@ -350,7 +346,7 @@ fn add_up(rows: &mut Vec<ClassRow>) {
     rows.dedup_by(|later, first| {
         let is_same = later.class == first.class;
         if is_same {
-            first.add(later.row.stats, later.ratings);
+            first.add(later.row.stats, later.means);
         }
         is_same
     });
@@ -431,7 +427,7 @@ pub(super) fn for_each_class_row(
         let read = counts.records.for_each(shard, |record| match &mut open {
             _ if result.is_err() => {}
             Some((first, row)) if first.has_class_of(record) => {
-                row.add(record.stats(), record.ratings());
+                row.add(record.stats(), record.means());
             }
             _ => {
                 if let Some((_, ended)) = open.replace((record, class_row(record.key(), record))) {
@@ -470,7 +466,7 @@ pub(super) fn class_rows(counts: &ClassCounts, shards: Range<usize>) -> ClassedR
             let read =
                 counts.for_each_of_identity(pair.identity(), |record| match rows.last_mut() {
                     Some(row) if before.is_some_and(|of| record.has_class_of(of)) => {
-                        row.add(record.stats(), record.ratings());
+                        row.add(record.stats(), record.means());
                     }
                     _ => {
                         before = Some(record);
@@ -503,7 +499,7 @@ fn class_row(key: u64, record: ClassRecord) -> ClassRow {
             stats: record.stats(),
         },
         class: record.class(),
-        ratings: record.ratings(),
+        means: record.means(),
     }
 }
 
@@ -560,8 +556,8 @@ mod tests {
     use super::*;
     use crate::{
         chess::position::BookMove,
-        formats::counts::{ClassRecord, ClassTally, CountClass, Ratings, layout::Row},
-        games::results::Wdl,
+        formats::counts::{ClassRecord, ClassTally, CountClass, layout::Row},
+        games::results::{Measured, Wdl},
         storage::sort::{Memory, SHARDS},
     };
 
@@ -570,18 +566,17 @@ mod tests {
         let counts = ClassedCounts::open(&[], "month".parse().unwrap()).unwrap();
         let rows = |months: u32| {
             let row = |month| ClassRow {
-                row: Row {
+                class: CountClass {
+                    month,
+                    ..CountClass::default()
+                },
+                ..ClassRow::from(Row {
                     key: 1,
                     identity: 1,
                     mv: BookMove(1),
                     turn: Color::White,
                     stats: Wdl::default(),
-                },
-                class: CountClass {
-                    month,
-                    ..CountClass::default()
-                },
-                ratings: Ratings::default(),
+                })
             };
             let mut taken = 0;
             let rows = (0..months).map(move |month| Ok(row(month)));
@@ -612,7 +607,14 @@ mod tests {
                     month,
                     ..CountClass::default()
                 };
-                ClassRecord::new(1, BookMove(1), Color::White, class, None, 0)
+                ClassRecord::new(
+                    1,
+                    BookMove(1),
+                    Color::White,
+                    class,
+                    None,
+                    Measured::default(),
+                )
             };
             let records: Vec<ClassRecord> = (0..months).map(record).collect();
             tally.append(&records, &[]).unwrap();

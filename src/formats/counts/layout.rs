@@ -21,8 +21,7 @@
 //! | `rating_group` | 32-bit integer | in counts by rating: the lowest rating of the game's group, or -1 if unknown |
 //! | `month` | 32-bit integer | in counts by month: the year times 100, plus the month; 0 if unknown |
 //! | `book_only` | boolean | in counts by class: `true` for [books only](super::CountClass::book_only) |
-//! | `rating_sum` | 64-bit integer | in counts by class: the sum of the known ratings of the players who moved |
-//! | `rated` | 64-bit integer | in counts by class: the number of these ratings |
+//! | two columns for each of the [`MEASURES`] | 64-bit integers | in counts by class: the sum of the known numbers, and the number of games in which the number is known |
 //!
 //! The rating group of a game is the group that contains the mean of its known ratings.
 //!
@@ -31,7 +30,7 @@
 //!
 //! polybook reads rows in any order, and adds up rows of the same position and move. Columns may be nullable but
 //! must not contain nulls. Unknown columns are ignored. Counts by class are an exception: their rows must be sorted
-//! by key, move and identity.
+//! by key, move and identity. If the columns of a measure are missing, its numbers are unknown.
 //!
 //! `_positions.pq` has the columns `key`, `fen`, `eco` and `opening`, and `_moves.pq` has the columns `key`, `move`, `san`
 //! and `uci`. The names are strings; `eco` and `opening` are null for positions without a name. In counts of variants, both
@@ -44,10 +43,13 @@ use std::{ffi::OsStr, ops::Range};
 
 use shakmaty::Color;
 
-use super::{CountClass, Grouping, Ratings};
+use super::{CountClass, Grouping};
 use crate::{
     chess::position::BookMove,
-    games::{pgn::RatingGroup, results::Wdl},
+    games::{
+        pgn::RatingGroup,
+        results::{MEASURES, Means, Wdl},
+    },
     kind,
     storage::sort::SHARDS,
 };
@@ -84,8 +86,6 @@ pub(super) const SPEED: &str = "speed";
 pub(super) const RATING_GROUP: &str = "rating_group";
 pub(super) const MONTH: &str = "month";
 pub(super) const BOOK_ONLY: &str = "book_only";
-pub(super) const RATING_SUM: &str = "rating_sum";
-pub(super) const RATED: &str = "rated";
 pub(super) const EPD: &str = "epd";
 pub(super) const GAMES: &str = "games";
 
@@ -110,9 +110,10 @@ pub(super) fn part_schema(with_identities: bool, by: Grouping) -> String {
         }
     }
     if !by.is_none() {
-        schema.push_str(
-            " required boolean book_only; required int64 rating_sum; required int64 rated;",
-        );
+        schema.push_str(" required boolean book_only;");
+        for column in MEASURES.iter().flat_map(|measure| measure.columns) {
+            schema.push_str(&format!(" required int64 {column};"));
+        }
     }
     schema + " }"
 }
@@ -199,26 +200,36 @@ pub struct ClassRow {
     pub row: Row,
     /// The class of the games.
     pub class: CountClass,
-    /// The known ratings of the players who moved.
-    pub ratings: Ratings,
+    /// The means of the numbers that each game has.
+    pub means: Means,
 }
 
 impl From<Row> for ClassRow {
-    /// Converts a row without a class to a row of counts by class. Sets the class and the ratings to 0.
+    /// Converts a row without a class to a row of counts by class. Sets the class and the means to 0.
     fn from(row: Row) -> ClassRow {
         ClassRow {
             row,
             class: CountClass::default(),
-            ratings: Ratings::default(),
+            means: Means::default(),
         }
     }
 }
 
 impl ClassRow {
-    /// Adds to the row the results and ratings of other games that have the same position, move and class.
-    pub(super) fn add(&mut self, stats: Wdl, ratings: Ratings) {
+    /// Adds to the row the results and means of other games that have the same position, move and class.
+    pub(super) fn add(&mut self, stats: Wdl, means: Means) {
         self.row.stats += stats;
-        self.ratings += ratings;
+        self.means += means;
+    }
+
+    /// Returns the numbers of the row whose sums over all rows must not overflow: the number of games, and the sum of
+    /// each measure.
+    pub(super) fn totals(&self) -> [u64; 1 + MEASURES.len()] {
+        let mut totals = [self.row.stats.games(); 1 + MEASURES.len()];
+        for (total, mean) in totals[1..].iter_mut().zip(self.means.0) {
+            *total = mean.sum;
+        }
+        totals
     }
 
     /// Returns the values by which rows are sorted: the position key as a signed number, the move, and the identity.

@@ -68,7 +68,7 @@ pub(crate) use self::{
     tally::{FindableCounts, Finder, LookUpBuffers, OrderedCounts, RecordRange, VisitedBits},
 };
 pub use self::{
-    class::{CountClass, Grouping, Ratings, UnknownClass},
+    class::{CountClass, Grouping, UnknownClass},
     record::{CountBatch, CountRecord, MoveCount, MoveFilter},
     tally::{Counts, PositionCount, Tally},
 };

@@ -5,20 +5,20 @@ use std::ops::Range;
 use parquet::schema::types::SchemaDescriptor;
 use shakmaty::Color;
 
-use super::{CountBatch, CountClass, Grouping, Ratings};
 use super::{
+    CountBatch, CountClass, Grouping,
     error::CountsError,
     layout::{
-        BLACK, BOOK_ONLY, ClassRow, DRAWS, IDENTITY, KEY, LOSSES, MONTH, MOVE, RATED, RATING_GROUP,
-        RATING_SUM, Row, SPEED, WINS, rating_groups,
+        BLACK, BOOK_ONLY, ClassRow, DRAWS, IDENTITY, KEY, LOSSES, MONTH, MOVE, RATING_GROUP, Row,
+        SPEED, WINS, rating_groups,
     },
     parquet_file::{Column, ColumnType, ParquetFile, Values},
 };
 use crate::{
     chess::position::BookMove,
     games::{
-        pgn::{HIGHEST_RATING, Speed},
-        results::Wdl,
+        pgn::Speed,
+        results::{MEASURES, Mean, Means, Measure, Wdl},
     },
 };
 
@@ -101,17 +101,17 @@ pub(super) struct GroupReader {
     pub left: usize,
 }
 
-/// Readers of the columns of one row group for classes (speed, rating group and month) and ratings.
+/// Readers of the columns of one row group for classes (speed, rating group and month) and means.
 struct ClassReader {
     /// The columns of speeds, rating groups and months. A column is `None` if it was not requested.
     narrow: [Option<Values>; 3],
     book_only: Values,
-    /// The columns of the sum and the number of ratings.
-    ratings: [Values; 2],
+    /// The two columns of each measure, or `None` if the file does not contain it.
+    means: [Option<[Values; 2]>; MEASURES.len()],
 }
 
 impl ClassReader {
-    /// Opens the columns of classes and ratings in the row group with the index `group`. `by` selects the columns of
+    /// Opens the columns of classes and means in the row group with the index `group`. `by` selects the columns of
     /// classes to open: any of speed, rating group and month.
     ///
     /// # Errors
@@ -123,6 +123,14 @@ impl ClassReader {
         };
         let integers = |name| open(name, ColumnType::Integers);
         let of = |is_wanted: bool, name| is_wanted.then(|| integers(name)).transpose();
+        let mut means = [const { None }; MEASURES.len()];
+        for (mean, Measure { columns, .. }) in means.iter_mut().zip(&MEASURES) {
+            let find = |name| Column::find(file.schema(), name, ColumnType::Integers);
+            let [sum, known] = *columns;
+            if find(sum)?.is_some() || find(known)?.is_some() {
+                *mean = Some([integers(sum)?, integers(known)?]);
+            }
+        }
         Ok(ClassReader {
             narrow: [
                 of(by.speed, SPEED)?,
@@ -130,7 +138,7 @@ impl ClassReader {
                 of(by.month, MONTH)?,
             ],
             book_only: open(BOOK_ONLY, ColumnType::Booleans)?,
-            ratings: [integers(RATING_SUM)?, integers(RATED)?],
+            means,
         })
     }
 }
@@ -150,8 +158,8 @@ pub(super) struct ColumnBatch {
     /// Speeds, rating groups and months.
     narrow: [Vec<i64>; 3],
     book_only: Vec<bool>,
-    /// The sums and the numbers of ratings.
-    ratings: [Vec<i64>; 2],
+    /// The sums and the numbers of games of each measure.
+    means: [[Vec<i64>; 2]; MEASURES.len()],
     /// Whether rows without a move are valid. Such rows count games that end in a position.
     has_ends: bool,
 }
@@ -220,8 +228,11 @@ impl GroupReader {
             classes
                 .book_only
                 .booleans(rows, first, &mut out.book_only)?;
-            for (values, numbers) in classes.ratings.iter_mut().zip(&mut out.ratings) {
-                values.integers(rows, first, numbers)?;
+            for (mean, columns) in classes.means.iter_mut().zip(&mut out.means) {
+                columns.iter_mut().for_each(Vec::clear);
+                for (values, numbers) in mean.iter_mut().flatten().zip(columns) {
+                    values.integers(rows, first, numbers)?;
+                }
             }
         }
         self.row += rows as u64;
@@ -294,7 +305,7 @@ impl ColumnBatch {
     }
 
     /// Decodes the row with the index `at` in the batch, including its class (speed, rating group and month) and its
-    /// ratings. Values whose columns were not read are 0.
+    /// means. Values whose columns were not read are 0.
     ///
     /// # Errors
     ///
@@ -305,7 +316,7 @@ impl ColumnBatch {
         Ok(ClassRow {
             row,
             class: self.class(at)?,
-            ratings: self.ratings(at, row.stats.games())?,
+            means: self.means(at, row.stats.games())?,
         })
     }
 
@@ -341,28 +352,31 @@ impl ColumnBatch {
         })
     }
 
-    /// Decodes the ratings of the row with the index `at` in the batch. `games` is the number of games in this row.
+    /// Decodes the means of the row with the index `at` in the batch. `games` is the number of games in this row.
     ///
     /// # Errors
     ///
-    /// Returns an error if there are more ratings than games, or if the mean rating is not between 1 and
-    /// [`HIGHEST_RATING`].
+    /// Returns an error if a number is known in more than all games, or if a mean is impossible.
     #[inline]
-    fn ratings(&self, at: usize, games: u64) -> Result<Ratings, CountsError> {
-        let [sum, rated] = self
-            .ratings
-            .each_ref()
-            .map(|numbers| numbers.get(at).copied().unwrap_or(0));
-        let rated = match u64::try_from(rated) {
-            Ok(rated) if rated <= games => rated,
-            _ => return Err(self.cannot_be(at, RATED, rated)),
-        };
-        match u64::try_from(sum) {
-            Ok(sum) if (rated..=rated.saturating_mul(HIGHEST_RATING.into())).contains(&sum) => {
-                Ok(Ratings { sum, games: rated })
+    fn means(&self, at: usize, games: u64) -> Result<Means, CountsError> {
+        let mut means = Means::default();
+        for ((mean, columns), measure) in means.0.iter_mut().zip(&self.means).zip(&MEASURES) {
+            let [sum, known] = columns
+                .each_ref()
+                .map(|numbers| numbers.get(at).copied().unwrap_or(0));
+            // A negative number becomes a large unsigned number, which exceeds the number of games.
+            *mean = Mean {
+                sum: sum.cast_unsigned(),
+                games: known.cast_unsigned(),
+            };
+            if mean.games > games {
+                return Err(self.cannot_be(at, measure.columns[1], known));
             }
-            _ => Err(self.cannot_be(at, RATING_SUM, sum)),
+            if sum < 0 || !measure.can_be(*mean) {
+                return Err(self.cannot_be(at, measure.columns[0], sum));
+            }
         }
+        Ok(means)
     }
 
     /// Creates the error for a row in which the column `column` has the invalid value `value`. `at` is the index of the

@@ -20,13 +20,12 @@ use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
 use super::{
-    ClassCounts, CountClass, CountedNames, Grouping, Ratings,
+    ClassCounts, CountClass, CountedNames, Grouping,
     classed::{ClassedCounts, RowSource},
     error::CountsError,
     layout::{
-        BLACK, ClassRow, DRAWS, IDENTITY, KEY, LOSSES, MONTH, MOVE, RATED, RATING_GROUP,
-        RATING_SUM, Row, SPEED, WINS, part_count, part_name, part_schema, ranges_of_part,
-        rating_groups, shards_of_part,
+        BLACK, ClassRow, DRAWS, IDENTITY, KEY, LOSSES, MONTH, MOVE, RATING_GROUP, Row, SPEED, WINS,
+        part_count, part_name, part_schema, ranges_of_part, rating_groups, shards_of_part,
     },
     rows::{MAX_PER_RESULT, MAX_TOTAL_GAMES},
     sidecar::{
@@ -36,7 +35,7 @@ use super::{
 use crate::{
     chess::position::BookMove,
     error::{Advice, At, Diagnosis, Error, Result},
-    games::results::Wdl,
+    games::results::{MEASURES, Means, Wdl},
     progress::Meter,
     provenance::Pruned,
     storage::output::{AtomicDir, Finished},
@@ -243,12 +242,12 @@ impl CountsWriter {
     }
 }
 
-/// Writes the columns of classes and ratings to a Parquet row group. `by` selects the properties of classes to write:
-/// any of speed, rating group and month. `classes` contains the class and the ratings of each row.
+/// Writes the columns of classes and means to a Parquet row group. `by` selects the properties of classes to write: any
+/// of speed, rating group and month. `classes` contains the class and the means of each row.
 fn write_classes(
     group: &mut SerializedRowGroupWriter<'_, File>,
     by: Grouping,
-    classes: &[(CountClass, Ratings)],
+    classes: &[(CountClass, Means)],
 ) -> Result<(), ParquetError> {
     let groups: Vec<i32> = rating_groups().collect();
     let classes = || classes.iter();
@@ -263,9 +262,12 @@ fn write_classes(
     narrow(by.rating, &|class| groups[usize::from(class.group)])?;
     narrow(by.month, &|class| class.month.cast_signed())?;
     write_column::<BoolType>(group, classes().map(|(class, _)| class.book_only))?;
-    let ratings = || classes().map(|(_, ratings)| ratings);
-    write_column::<Int64Type>(group, ratings().map(|of| of.sum.cast_signed()))?;
-    write_column::<Int64Type>(group, ratings().map(|of| of.games.cast_signed()))
+    for number in 0..MEASURES.len() {
+        let means = || classes().map(|(_, means)| means.0[number]);
+        write_column::<Int64Type>(group, means().map(|mean| mean.sum.cast_signed()))?;
+        write_column::<Int64Type>(group, means().map(|mean| mean.games.cast_signed()))?;
+    }
+    Ok(())
 }
 
 /// The number of rows in a Parquet page of counts by class (speed, rating group and month). Pages of other counts have
@@ -285,8 +287,8 @@ pub(super) struct PartWriter<'a> {
     by: Grouping,
     /// The rows of the current row group.
     rows: Vec<Row>,
-    /// The classes and ratings of `rows`. It is empty if the counts are not grouped by class.
-    classes: Vec<(CountClass, Ratings)>,
+    /// The classes and means of `rows`. It is empty if the counts are not grouped by class.
+    classes: Vec<(CountClass, Means)>,
     /// The number of rows in the finished row groups.
     written: u64,
     /// The number of half-moves in all rows.
@@ -329,24 +331,17 @@ impl<'a> PartWriter<'a> {
         };
         properties = properties.set_data_page_row_count_limit(rows_of_page);
         // These columns are encoded. Compression would not make them smaller, but slower to read.
-        let packed_already = [
-            KEY,
-            MOVE,
-            BLACK,
-            IDENTITY,
-            SPEED,
-            RATING_GROUP,
-            MONTH,
-            RATING_SUM,
-        ];
-        for column in packed_already.map(ColumnPath::from) {
+        let packed_already = [KEY, MOVE, BLACK, IDENTITY, SPEED, RATING_GROUP, MONTH].into_iter();
+        let sums = MEASURES.iter().map(|measure| measure.columns[0]);
+        for column in packed_already.chain(sums).map(ColumnPath::from) {
             properties = properties.set_column_compression(column, Compression::UNCOMPRESSED);
         }
         // Rows of counts by class have few games, so a dictionary of results would cost more time than the saved
         // space is worth.
         let results = [WINS, DRAWS, LOSSES].into_iter();
         let results = results.filter(|_| !by.is_none());
-        let numbers = [KEY, IDENTITY, SPEED, RATING_SUM, RATED].into_iter();
+        let means = MEASURES.iter().flat_map(|measure| measure.columns);
+        let numbers = [KEY, IDENTITY, SPEED].into_iter().chain(means);
         for column in numbers.chain(results).map(ColumnPath::from) {
             properties = properties
                 .set_column_dictionary_enabled(column.clone(), false)
@@ -391,17 +386,17 @@ impl<'a> PartWriter<'a> {
         Ok(())
     }
 
-    /// Appends a row, with its class (speed, rating group and month) and its ratings, to a file of counts by class.
+    /// Appends a row, with its class (speed, rating group and month) and its means, to a file of counts by class.
     ///
     /// # Errors
     ///
-    /// Returns an error if the sum of the ratings exceeds [`MAX_TOTAL_GAMES`], or for the same reasons as
+    /// Returns an error if the sum of a measure exceeds [`MAX_TOTAL_GAMES`], or for the same reasons as
     /// [`push`](PartWriter::push).
     pub(super) fn push_classed(&mut self, row: &ClassRow) -> Result<()> {
-        if row.ratings.sum > MAX_TOTAL_GAMES {
+        if row.means.0.iter().any(|mean| mean.sum > MAX_TOTAL_GAMES) {
             return Err(Error::format(self.target, CountsError::Overflow));
         }
-        self.classes.push((row.class, row.ratings));
+        self.classes.push((row.class, row.means));
         self.push(row.row)
     }
 
@@ -598,7 +593,7 @@ mod tests {
     use shakmaty::Color;
 
     use super::*;
-    use crate::formats::counts::{CountClass, Ratings, Row};
+    use crate::formats::counts::Row;
 
     proptest! {
         #[test]
@@ -607,17 +602,13 @@ mod tests {
             least in 0..9u64,
             has_identities: bool,
         ) {
-            let row = |(key, mv, identity, wins): (u64, u16, u64, u64)| ClassRow {
-                row: Row {
-                    key,
-                    identity: if has_identities { identity } else { key },
-                    mv: BookMove(mv),
-                    turn: Color::White,
-                    stats: Wdl { wins, ..Wdl::default() },
-                },
-                class: CountClass::default(),
-                ratings: Ratings::default(),
-            };
+            let row = |(key, mv, identity, wins): (u64, u16, u64, u64)| ClassRow::from(Row {
+                key,
+                identity: if has_identities { identity } else { key },
+                mv: BookMove(mv),
+                turn: Color::White,
+                stats: Wdl { wins, ..Wdl::default() },
+            });
             rows.sort();
             let rows: Vec<ClassRow> = rows.into_iter().map(row).collect();
             let plies_of = |of: &ClassRow| rows.iter()

@@ -1,5 +1,5 @@
 //! Counts of positions in an index without games. For each move of a position, class and month, they contain the
-//! results and the ratings of the players who moved.
+//! results and the means of measures, such as ratings.
 //!
 //! Positions with the same first bits are stored in *pages*, as lists of games are. A position with more than
 //! [`MAX_INLINE_ROWS`] rows has an entry for each [`Period`](super::results::Period) instead. Pages and periods are bit
@@ -334,10 +334,13 @@ mod tests {
     use proptest::prelude::*;
 
     use super::{
-        super::results::{Class, Month, expected_rating, strategies::results},
+        super::results::{Class, Month, strategies::results},
         *,
     };
-    use crate::games::{pgn::Speed, results::Results};
+    use crate::games::{
+        pgn::{RatingGroup, Speed},
+        results::{MEASURES, Means, Results},
+    };
 
     proptest! {
         #[test]
@@ -389,8 +392,7 @@ mod tests {
                 draws: 1,
                 ..Results::default()
             },
-            rated: 0,
-            ratings: 0,
+            means: Means::default(),
             game: None,
         }
     }
@@ -425,6 +427,9 @@ mod tests {
         let mut page = CountedPage::default();
         for number in 0..128u64 {
             let class = Class::of_number((number % 54) as u8).unwrap();
+            let group = RatingGroup::all().nth(class.group()).unwrap();
+            let mut means = Means::default();
+            means.add(MEASURES.map(|measure| ((measure.estimate)(Some(group)) + number) as u16));
             let row = ResultRow {
                 mv: BookMove(796),
                 class,
@@ -434,14 +439,14 @@ mod tests {
                     draws: u64::from(number % 9 == 0),
                     ..Results::default()
                 },
-                rated: 1,
-                ratings: expected_rating(class) + number,
+                means,
                 game: None,
             };
             page.push(ListKey(number * 0x5f_ffff_ffff), &[row]);
         }
         let bytes = page.take(paging).unwrap().1;
-        assert!(bytes.len() <= 128 * 11, "{}", bytes.len());
+        let most = 9 + 2 * MEASURES.len();
+        assert!(bytes.len() <= 128 * most, "{}", bytes.len());
     }
 
     fn row(mv: u16, games: u64) -> ResultRow {
@@ -453,8 +458,7 @@ mod tests {
                 draws: games,
                 ..Results::default()
             },
-            rated: 0,
-            ratings: 0,
+            means: Means::default(),
             game: None,
         }
     }

@@ -60,6 +60,7 @@ pub use self::{
     list_record::{ListKey, Paging},
 };
 use super::fork_index::layout::parse_number;
+use crate::games::results::MEASURES;
 
 /// The LevelDB key of the [`IndexDescription`], the description of an explorer's index of games. Other indexes do not
 /// contain it.
@@ -147,8 +148,8 @@ pub(super) fn subject_start(subject: ListKey) -> [u8; 10] {
 /// The version of the layout that this version of polybook reads and writes for an explorer's index of games.
 ///
 /// An index contains hashes of names that [`normalized`](crate::games::pgn::normalized) has normalized. If the normalization changes,
-/// the version must also be increased.
-const VERSION: u64 = 10;
+/// the version must also be increased. It increases with each of the [`MEASURES`], whose sums the index contains.
+const VERSION: u64 = 9 + MEASURES.len() as u64;
 
 /// The description of an explorer's index of games. It is encoded as decimal numbers, separated by vertical bars.
 /// A list contains items about one subject, such as the games of one position. A page is an entry that contains
@@ -156,7 +157,7 @@ const VERSION: u64 = 10;
 ///
 /// | field | meaning |
 /// |---|---|
-/// | 0 | the version of the layout: 10 |
+/// | 0 | the version of the layout |
 /// | 1 | the number of leading bits in which the keys of all lists of a page agree |
 /// | 2 | the number of positions |
 /// | 3 | the total number of items in all lists |
@@ -230,8 +231,9 @@ impl IndexDescription {
     }
 }
 
-/// The version of the layout that this version of polybook reads and writes for an index of counts.
-const COUNTED_VERSION: u32 = 2;
+/// The version of the layout that this version of polybook reads and writes for an index of counts. It increases with
+/// each of the [`MEASURES`], whose sums the index contains.
+const COUNTED_VERSION: u32 = 1 + MEASURES.len() as u32;
 
 /// The greatest length in bytes of the encoded description of an index of counts. A longer description is rejected as
 /// malformed before it is parsed.
@@ -442,7 +444,8 @@ mod tests {
             "æther \"x\"",
             "tal,m n",
         ];
-        assert_eq!((VERSION, folded), (10, of_layout.map(str::to_owned)));
+        let version = VERSION - MEASURES.len() as u64;
+        assert_eq!((version, folded), (9, of_layout.map(str::to_owned)));
     }
 
     #[test]
@@ -454,7 +457,8 @@ mod tests {
             names: 12,
             max_ply: None,
         };
-        assert_eq!(contents.write(), b"10|16|4000000|5000000|12");
+        let text = format!("{VERSION}|16|4000000|5000000|12");
+        assert_eq!(contents.write(), text.as_bytes());
         for max_ply in [None, Some(30)] {
             let contents = IndexDescription {
                 max_ply,
@@ -462,25 +466,22 @@ mod tests {
             };
             assert_eq!(IndexDescription::parse(&contents.write()), Some(contents));
         }
-        for malformed in [
-            "",
-            "7",
-            "7|16|1|1|1",
-            "10|99|1|1|1",
-            "10|16|1|1|x",
-            "10|16|1|1|1|",
-            "10|16|1|1|1|1|1",
+        for (malformed, is_other) in [
+            (String::new(), false),
+            ("x".to_owned(), false),
+            ("7".to_owned(), true),
+            ("7|16|1|1|1".to_owned(), true),
+            (format!("{VERSION}|99|1|1|1"), false),
+            (format!("{VERSION}|16|1|1|x"), false),
+            (format!("{VERSION}|16|1|1|1|"), false),
+            (format!("{VERSION}|16|1|1|1|1|1"), false),
         ] {
+            let value = malformed.as_bytes();
+            assert_eq!(IndexDescription::parse(value), None, "{malformed}");
             assert_eq!(
-                IndexDescription::parse(malformed.as_bytes()),
-                None,
+                IndexDescription::is_of_other_version(value),
+                is_other,
                 "{malformed}"
-            );
-        }
-        for (value, is_other) in [("7|16|1|1|1", true), ("10|16|1|1|x", false), ("x", false)] {
-            assert_eq!(
-                IndexDescription::is_of_other_version(value.as_bytes()),
-                is_other
             );
         }
     }

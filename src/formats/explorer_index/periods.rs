@@ -410,8 +410,7 @@ impl<'a> ResultAdder<'a> {
         });
         let sum = &mut rows[at];
         sum.results.add(row.result);
-        sum.rated += u64::from(rating > 0);
-        sum.ratings += u64::from(rating);
+        sum.means.add([rating]);
         sum.game = Some(id);
         if mv != BookMove::NONE {
             let (best, date) = (&mut results.best, date_number(row.date));
@@ -513,7 +512,7 @@ mod tests {
         formats::fork_index::entries::Value,
         games::{
             pgn::{Date, GameResult, Mode, Speed},
-            results::Results,
+            results::{Mean, Means, Results},
         },
     };
 
@@ -535,10 +534,10 @@ mod tests {
                             unfinished: 1,
                             ..Results::default()
                         };
-                        (row.rated, row.ratings) = (
-                            u64::from(row.rated > 0),
-                            row.ratings.checked_div(row.rated).unwrap_or(0),
-                        );
+                        row.means = Means(row.means.0.map(|mean| Mean {
+                            sum: mean.rounded_down(),
+                            games: u64::from(mean.games > 0),
+                        }));
                     }
                     row.game = (row.results.games() == 1).then_some(ids.wrapping_add(at as u32));
                 }
@@ -684,8 +683,7 @@ mod tests {
                 let sum = sums.entry((*mv, class));
                 let sum = sum.or_insert(ResultRow::new(*mv, class, Month::default()));
                 sum.results.add(row.result);
-                sum.rated += u64::from(row.black_elo > 0);
-                sum.ratings += u64::from(row.black_elo);
+                sum.means.add([row.black_elo]);
                 sum.game = Some(*id);
             }
         }

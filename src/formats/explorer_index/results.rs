@@ -8,19 +8,19 @@
 //! | a move, ascending | 13 bits: the squares, and whether 4 bits of the promotion follow; g(0) the number of rows minus 1; the rows |
 //! | a row, ascending | g(e) its number minus the previous number minus 1, where the number is class times months, plus 0 for an unknown month or the month minus the first month plus 1 |
 //! | then | g(0) the number of games minus 1; White's wins in the bits of the games; Black's wins in the bits of the other games; only in an index of games, games without a result in the bits of the others |
-//! | then | a bit that is 1 if all players who moved have a rating, otherwise followed by their number in the bits of the games; g(f) the zigzag code of the sum of the ratings minus their number times 100 more than the lowest rating of their rating group (times 0 if the rating group is unknown) |
+//! | then, for each [measure](MEASURES) | a bit that is 1 if its number is known in all games, otherwise followed by the number of games in which it is known, in the bits of the games; if it is known in any game, g(f) the zigzag code of the sum minus the number of these games times the estimate of the measure |
 //! | then, only in an index of games, for a row of one game | g(20) the id of the game |
 //!
 //! e is the base-2 logarithm of the number of possible rows (months times classes) divided by the rows of the
-//! move, both rounded down, and 0 if the move has more rows. f is 7 plus half the base-2 logarithm of the number
-//! of ratings, rounded down. A month is 13 times the year plus the month, which is 0 if unknown.
+//! move, both rounded down, and 0 if the move has more rows. f is the measure's number of deviation bits plus half the base-2 logarithm of
+//! the number of games, rounded down. A month is 13 times the year plus the month, which is 0 if unknown.
 
 use super::bits::{BitReader, BitWriter, bits_of};
 use crate::{
     chess::position::BookMove,
     games::{
         pgn::{Date, RatingGroup, Speed},
-        results::Results,
+        results::{MEASURES, Means, Measure, Results},
     },
 };
 
@@ -32,9 +32,6 @@ pub const MAX_GAMES: u64 = 1 << 40;
 /// results of one move in one class (speed and rating group) and month. The limit bounds the memory for creating and
 /// reading an index.
 pub const MAX_ROWS: usize = if cfg!(test) { 1 << 12 } else { 1 << 19 };
-
-/// The highest rating that a player can have. A higher mean rating shows that the data is damaged.
-const MAX_RATING: u64 = (1 << 12) - 1;
 
 /// A month of a year, a year whose month is unknown, or an unknown year. Values are ordered by time: an unknown year
 /// comes before all years, and a year whose month is unknown comes before the months of this year.
@@ -181,10 +178,8 @@ pub struct ResultRow {
     pub month: Month,
     /// The results of the games. Counts contain no unfinished games.
     pub results: Results,
-    /// The number of games in which the rating of the player who moved is known.
-    pub rated: u64,
-    /// The sum of the known ratings of the players who moved.
-    pub ratings: u64,
+    /// The means over the games.
+    pub means: Means,
     /// The id of the game if there is only one, otherwise the id of any of the games. `None` in counts, which contain
     /// no games.
     pub game: Option<u32>,
@@ -198,8 +193,7 @@ impl ResultRow {
             class,
             month,
             results: Results::default(),
-            rated: 0,
-            ratings: 0,
+            means: Means::default(),
             game: None,
         }
     }
@@ -210,21 +204,20 @@ impl ResultRow {
         (self.mv, self.class, self.month)
     }
 
-    /// Adds the games and ratings of another row, which must have the same sort key, to this row. A sum that overflows
+    /// Adds the games and means of another row, which must have the same sort key, to this row. A sum that overflows
     /// is replaced by the greatest number of its type. [`is_possible`](Self::is_possible) then returns `false`.
     pub fn add(&mut self, other: &ResultRow) {
         self.results += other.results;
-        self.rated = self.rated.saturating_add(other.rated);
-        self.ratings = self.ratings.saturating_add(other.ratings);
+        self.means += other.means;
         self.game = other.game;
     }
 
-    /// Returns `true` if the counts and ratings of the row are within their limits and do not contradict each other.
+    /// Returns `true` if the counts and means of the row are within their limits and do not contradict each other.
     pub fn is_possible(&self) -> bool {
         let games = self.results.games();
+        let mut means = self.means.0.iter().zip(&MEASURES);
         (1..=MAX_GAMES).contains(&games)
-            && self.rated <= games
-            && (self.rated..=self.rated * MAX_RATING).contains(&self.ratings)
+            && means.all(|(mean, measure)| mean.games <= games && measure.can_be(*mean))
     }
 }
 
@@ -321,7 +314,7 @@ pub(super) fn put_moves(rows: &[ResultRow], months: Months, of_games: bool, out:
     }
 }
 
-/// Encodes the results and the ratings of a row, and appends them to `out`. `of_games` is `true` for an index of games,
+/// Encodes the results and the means of a row, and appends them to `out`. `of_games` is `true` for an index of games,
 /// and `false` for an index of counts. Only an index of games stores the number of unfinished games and, if the row
 /// counts a single game, the id of this game.
 fn put_games(row: &ResultRow, of_games: bool, out: &mut BitWriter) {
@@ -338,17 +331,16 @@ fn put_games(row: &ResultRow, of_games: bool, out: &mut BitWriter) {
     if of_games {
         out.put(unfinished, bits_of(total - white - black));
     }
-    out.put(u64::from(row.rated == total), 1);
-    if row.rated < total {
-        out.put(row.rated, bits_of(total));
-    }
-    if row.rated > 0 {
-        let usual = row.rated * expected_rating(row.class);
-        let more = row.ratings.wrapping_sub(usual).cast_signed();
-        out.put_golomb(
-            (more << 1 ^ more >> 63).cast_unsigned(),
-            order_of_ratings(row.rated),
-        );
+    for (mean, measure) in row.means.0.iter().zip(&MEASURES) {
+        out.put(u64::from(mean.games == total), 1);
+        if mean.games < total {
+            out.put(mean.games, bits_of(total));
+        }
+        if mean.games > 0 {
+            let (estimate, order) = estimated_sum(measure, row.class, mean.games);
+            let more = mean.sum.wrapping_sub(estimate).cast_signed();
+            out.put_golomb((more << 1 ^ more >> 63).cast_unsigned(), order);
+        }
     }
     if of_games && total == 1 {
         out.put_golomb(row.game.unwrap_or(0).into(), ID_CODE_ORDER);
@@ -358,11 +350,13 @@ fn put_games(row: &ResultRow, of_games: bool, out: &mut BitWriter) {
 /// The order of the exponential Golomb code that stores a game id. With this order, ids below 2^20 take 21 bits.
 const ID_CODE_ORDER: u32 = 20;
 
-/// Returns the order of the exponential Golomb code for the sum of the ratings of `rated` players. The code stores the
-/// difference between this sum and an estimate. The typical difference grows with the square root of `rated`, so a
-/// greater `rated` needs a higher order.
-fn order_of_ratings(rated: u64) -> u32 {
-    7 + rated.ilog2() / 2
+/// Returns an estimate of the sum of a measure in `games` games of the class `class` (a speed and a rating group), and
+/// the order of the exponential Golomb code that stores the difference between the sum and this estimate. The typical
+/// difference grows with the square root of the number of games, so more games need a higher order.
+fn estimated_sum(measure: &Measure, class: Class, games: u64) -> (u64, u32) {
+    let group = RatingGroup::all().nth(class.group());
+    let order = measure.deviation_bits + games.ilog2() / 2;
+    (games * (measure.estimate)(group), order)
 }
 
 /// Decodes the rows of a position, which has `moves` different moves, and appends them to `rows`. `months` is the range
@@ -411,7 +405,7 @@ pub(super) fn take_moves(
     Some(())
 }
 
-/// Decodes the results and the ratings of a row, and stores them in `row`. `of_games` is `true` for an index of games,
+/// Decodes the results and the means of a row, and stores them in `row`. `of_games` is `true` for an index of games,
 /// and `false` for an index of counts. Returns `None` if the numbers are malformed or impossible.
 fn take_games(bits: &mut BitReader<'_>, of_games: bool, row: &mut ResultRow) -> Option<()> {
     let total = bits.take_golomb(0)?.checked_add(1)?;
@@ -432,26 +426,22 @@ fn take_games(bits: &mut BitReader<'_>, of_games: bool, row: &mut ResultRow) -> 
         black,
         unfinished,
     };
-    row.rated = match bits.take(1)? {
-        1 => total,
-        _ => bits.take(bits_of(total)).filter(|rated| *rated < total)?,
-    };
-    if row.rated > 0 {
-        let doubled = bits.take_golomb(order_of_ratings(row.rated))?;
-        let more = (doubled >> 1).cast_signed() ^ -((doubled & 1).cast_signed());
-        row.ratings = (row.rated * expected_rating(row.class)).checked_add_signed(more)?;
+    for (mean, measure) in row.means.0.iter_mut().zip(&MEASURES) {
+        mean.games = match bits.take(1)? {
+            1 => total,
+            _ => bits.take(bits_of(total)).filter(|games| *games < total)?,
+        };
+        if mean.games > 0 {
+            let (estimate, order) = estimated_sum(measure, row.class, mean.games);
+            let doubled = bits.take_golomb(order)?;
+            let more = (doubled >> 1).cast_signed() ^ -((doubled & 1).cast_signed());
+            mean.sum = estimate.checked_add_signed(more)?;
+        }
     }
     if of_games && total == 1 {
         row.game = Some(u32::try_from(bits.take_golomb(ID_CODE_ORDER)?).ok()?);
     }
     row.is_possible().then_some(())
-}
-
-/// Returns an estimate of the mean rating of the players in `class` (a speed and a rating group): the lowest rating of
-/// the group plus 100. Returns 0 if the class is for games without a known rating.
-pub(super) fn expected_rating(class: Class) -> u64 {
-    let group = RatingGroup::all().nth(class.group());
-    group.map_or(0, |group| u64::from(group.floor()) + 100)
 }
 
 #[cfg(test)]
@@ -461,28 +451,29 @@ pub(super) mod strategies {
     use super::*;
     use crate::formats::explorer_index::count_pages::MAX_INLINE_ROWS;
 
-    fn games() -> impl Strategy<Value = ([u64; 3], u64, u64)> {
+    fn games() -> impl Strategy<Value = ([u64; 3], Means)> {
         let few = prop_oneof![
             Just(0u64),
             Just(1),
             0..40u64,
             0..MAX_GAMES / 4 / MAX_INLINE_ROWS as u64
         ];
-        (
-            [few.clone(), few.clone(), few],
-            any::<u64>(),
-            1..=MAX_RATING,
-        )
-            .prop_map(|([draws, white, black], rated, rating)| {
-                let games = [draws + u64::from(white + black == 0), white, black];
-                let total: u64 = games.iter().sum();
-                let rated = if rated % 3 == 0 {
+        let known = any::<[(u64, u16); MEASURES.len()]>();
+        ([few.clone(), few.clone(), few], known).prop_map(|([draws, white, black], known)| {
+            let games = [draws + u64::from(white + black == 0), white, black];
+            let total: u64 = games.iter().sum();
+            let mut means = Means::default();
+            let of_measures = means.0.iter_mut().zip(&MEASURES);
+            for ((mean, measure), (games, value)) in of_measures.zip(known) {
+                mean.games = if games % 3 == 0 {
                     total
                 } else {
-                    rated % (total + 1)
+                    games % (total + 1)
                 };
-                (games, rated, rated * rating)
-            })
+                mean.sum = mean.games * u64::from(value % measure.highest + 1);
+            }
+            (games, means)
+        })
     }
 
     /// Generates sorted rows of one position in an index of counts.
@@ -495,7 +486,7 @@ pub(super) mod strategies {
         let kind = (0..30u16, 0..Class::COUNT as u8, month);
         proptest::collection::btree_map(kind, games(), 1..=MAX_INLINE_ROWS).prop_map(|rows| {
             let rows = rows.into_iter();
-            rows.map(|(kind, ([draws, white, black], rated, ratings))| {
+            rows.map(|(kind, ([draws, white, black], means))| {
                 let (mv, class, (year, month)): (u16, _, _) = kind;
                 ResultRow {
                     mv: BookMove(mv * 0x333),
@@ -507,8 +498,7 @@ pub(super) mod strategies {
                         black,
                         unfinished: 0,
                     },
-                    rated,
-                    ratings,
+                    means,
                     game: None,
                 }
             })

@@ -163,8 +163,7 @@ fn counted_row(row: &ClassRow) -> Option<ResultRow> {
         class: Class::new(speed, group),
         month,
         results,
-        rated: row.ratings.games,
-        ratings: row.ratings.sum,
+        means: row.means,
         game: None,
     })
 }

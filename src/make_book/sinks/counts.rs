@@ -15,7 +15,10 @@ use crate::{
         ClassRecord, ClassTally, ClassedCounts, CountClass, CountedNames, CountsContent,
         CountsDirectory, CountsOrigin, CountsWriter, Grouping, KeyedIdentity, RowSource, Start,
     },
-    games::pgn::{Date, GameReader, RatingGroup, Speed, rating},
+    games::{
+        pgn::{Date, GameReader, RatingGroup, Speed, rating},
+        results::Measured,
+    },
     make_book::{
         budget::Budget,
         data::CollectedData,
@@ -319,7 +322,7 @@ impl<'a> ClassBatch<'a> {
             book_only: facts.book_only,
             ..self.class
         };
-        let record = ClassRecord::new(key, mv, turn, class, facts.winner, facts.rating);
+        let record = ClassRecord::new(key, mv, turn, class, facts.winner, facts.measured);
         self.records.push(record);
         if self.has_identities {
             self.keys.push(position);
@@ -327,13 +330,14 @@ impl<'a> ClassBatch<'a> {
     }
 }
 
-/// The data of a half-move that is counted in addition to its position, move and class: the winner, the rating of the
-/// side that moved, and whether books count the half-move although the explorer ignores it (`book_only`). The explorer
-/// ignores half-moves of variations, and half-moves whose position occurs again later in the game.
+/// The data of a half-move that is counted in addition to its position, move and class: the winner, the measures of the
+/// game, and whether books count the half-move although the explorer ignores it (`book_only`). The explorer ignores
+/// half-moves of variations, and half-moves whose position occurs again later in the game.
+#[derive(Default)]
 struct PlyFacts {
     book_only: bool,
     winner: Option<Color>,
-    rating: u16,
+    measured: Measured,
 }
 
 /// The number of half-moves up to which repeated positions of a game are found by linear search. In longer games, which
@@ -420,7 +424,7 @@ impl BatchSink for ClassBatch<'_> {
             let of = PlyFacts {
                 book_only: later.has(*identity, &game.identities[at + 1..]),
                 winner,
-                rating: self.ratings[usize::from(turn.is_black())],
+                measured: [self.ratings[usize::from(turn.is_black())]],
             };
             later.add(*identity);
             let key = if ply.in_book { ply.key } else { 0 };
@@ -428,9 +432,8 @@ impl BatchSink for ClassBatch<'_> {
         }
         if !later.has(game.last_identity, game.identities) {
             let of = PlyFacts {
-                book_only: false,
                 winner,
-                rating: 0,
+                ..PlyFacts::default()
             };
             let key = if game.last_in_book { game.last_key } else { 0 };
             let last = KeyedIdentity::new(key, game.last_exact_identity);
@@ -440,8 +443,7 @@ impl BatchSink for ClassBatch<'_> {
             // A variation has neither a result nor players.
             let of = PlyFacts {
                 book_only: true,
-                winner: None,
-                rating: 0,
+                ..PlyFacts::default()
             };
             let key = if branch.in_book { branch.key } else { 0 };
             let position = KeyedIdentity::new(key, branch.identity);
