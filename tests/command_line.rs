@@ -368,7 +368,7 @@ fn one_mistake_gives_one_message_and_databases_need_force() {
 }
 
 #[test]
-fn a_second_file_or_name_of_an_option_is_an_error() {
+fn a_second_file_or_condition_of_an_option_is_an_error() {
     let dir = made();
     let dir = dir.path();
     for line in [
@@ -378,6 +378,9 @@ fn a_second_file_or_name_of_an_option_is_an_error() {
         "merge-book a.bin --out b.bin --out c.bin",
         "info-book --bin a.bin --bin book.bin",
         "show x.idx --event Paris --event London",
+        "extract famous.pgn --position mate --position R7 --count",
+        "make-book famous.pgn --since 2019 --since 2022",
+        "games x.idx --color white --color black --player tal",
     ] {
         let error = fails(dir, line, 2);
         assert!(error.contains("cannot be used multiple times"), "{error}");

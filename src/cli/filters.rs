@@ -24,9 +24,6 @@ use super::{Context, index_cache::index_of, input::may_have_games, plural, usage
 /// together with one of these options.
 const NAMES: &str = "names";
 
-/// The ids of the options that select games by event or opening, and are an error if they are repeated.
-pub const ONE_NAME: [&str; 2] = ["event", "opening"];
-
 /// The heading above the options that filter games, in the help of a command.
 pub const GAMES: &str = "Which games count";
 

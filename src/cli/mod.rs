@@ -141,8 +141,8 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
 /// Parses the arguments with clap.
 ///
 /// If an option that takes one value is repeated, the last value wins. There are two exceptions: options that name a
-/// file, and options that filter by a name. Repeating one of these is an error, because ignoring the first file or
-/// name would surprise the user. Negative numbers are accepted as values here, so that each option can reject them
+/// file, and conditions on games. Repeating one of these is an error, because ignoring the first file or condition would
+/// surprise the user. Negative numbers are accepted as values here, so that each option can reject them
 /// with a message of its own.
 fn parsed(args: &[OsString]) -> clap::error::Result<clap::ArgMatches> {
     let cli = help::shortened(Cli::command(), args).mut_args(last_wins);
@@ -161,14 +161,14 @@ fn with_last_wins(command: clap::Command) -> clap::Command {
     command.mut_subcommands(with_last_wins)
 }
 
-/// Makes the last value of a repeated option win, unless the option names a file or is in
-/// [`ONE_NAME`](filters::ONE_NAME). Returns the changed definition of the option.
+/// Makes the last value of a repeated option win, unless the option names a file or is a condition on games. Returns the
+/// changed definition of the option.
 fn last_wins(arg: Arg) -> Arg {
     let is_file = arg.get_value_parser().type_id() == TypeId::of::<PathBuf>();
-    let is_name = filters::ONE_NAME.contains(&arg.get_id().as_str());
+    let is_condition = arg.get_help_heading() == Some(filters::GAMES);
     let is_flag = !arg.get_action().takes_values();
     let takes_one = matches!(arg.get_action(), ArgAction::Set) && arg.get_long().is_some();
-    if is_flag || (takes_one && !is_file && !is_name) || arg.get_id() == "temp_dir" {
+    if is_flag || (takes_one && !is_file && !is_condition) || arg.get_id() == "temp_dir" {
         let id = arg.get_id().clone();
         return arg.overrides_with(id);
     }
