@@ -599,4 +599,12 @@ fn a_name_with_typing_errors_is_corrected_as_in_the_search_of_the_page() {
         error.contains("no player's name contains \"Smyslov\""),
         "{error}"
     );
+    // Two people may be meant.
+    fs::write(dir.join("more.pgn"), game("Carlsson, P")).unwrap();
+    ok(dir, "make-book -q games.pgn more.pgn --explorer both");
+    let error = fails(dir, "openings both --player Carlson", 1);
+    assert!(
+        error.contains("did you mean \"Carlsson, P\" or \"Carlsen, Magnus\"?"),
+        "{error}"
+    );
 }

@@ -1,5 +1,7 @@
 //! `polybook openings`: the openings of games, and a player's results with them.
 
+use std::collections::BTreeSet;
+
 use polybook::explorer::{Explorer, Line, OpeningRow, OpeningTable, Selection, SuggestField};
 use serde_json::{Value, json};
 
@@ -172,7 +174,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
 
 /// Returns the names of a player, with each name that occurs in no game replaced by the names that differ from it by the
 /// fewest typing errors, and says so. The search is that of the page, which allows up to two typing errors. A name to
-/// which it finds no similar name stays as it is.
+/// which it finds no similar name, or names with different surnames, stays as it is.
 fn corrected(
     explorer: &Explorer,
     names: &[String],
@@ -196,7 +198,9 @@ fn corrected(
         };
         let fewest = found.first().map_or(0, |first| first.distance);
         found.retain(|similar| similar.distance == fewest);
-        if found.is_empty() {
+        let surname = |name: &str| name.split(',').next().unwrap_or_default().to_lowercase();
+        let surnames: BTreeSet<String> = found.iter().map(|one| surname(&one.name)).collect();
+        if surnames.len() != 1 {
             corrected.push(name.clone());
             continue;
         }

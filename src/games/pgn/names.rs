@@ -5,7 +5,7 @@ use std::{cmp::Reverse, hash::BuildHasher};
 use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 
 use super::{NameMatch, normalized};
-use crate::provenance::shortened;
+use crate::{error::plural, provenance::shortened};
 
 /// The maximum number of similar names that a message about an unknown name suggests.
 const MAX_SUGGESTIONS: usize = 3;
@@ -209,30 +209,38 @@ impl PlayerNames {
     /// Returns the matched names with the most games, at most [`MAX_MATCHED`], sorted by number of games in descending
     /// order.
     pub(crate) fn matched(&self) -> Vec<String> {
+        let names = self.most_frequent(MAX_MATCHED).into_iter();
+        names.map(|(name, _)| name.clone()).collect()
+    }
+
+    /// Returns the matched names with the most games, at most `most`, with their numbers of games.
+    fn most_frequent(&self, most: usize) -> Vec<&(String, u64)> {
         let mut names = Vec::from_iter(self.matched.values());
         names.sort_by_cached_key(|(name, games)| (Reverse(*games), normalized(name)));
-        let names = names.into_iter().take(MAX_MATCHED);
-        names.map(|(name, _)| name.clone()).collect()
+        names.truncate(most);
+        names
     }
 
     /// Returns a message that lists the matched names if there are more of them than names in the filter, which means
     /// that the filter may match unintended players. Otherwise, returns `None`.
     pub(crate) fn note(&self) -> Option<String> {
-        let (names, count) = (self.matched(), self.matched.len());
+        let count = self.matched.len();
         if count <= self.wanted.len() {
             return None;
         }
         let several = if count < MAX_COUNTED { "" } else { " or more" };
-        let listed = &names[..names.len().min(MAX_LISTED)];
+        let listed = self.most_frequent(MAX_LISTED);
         let more = match count - listed.len() {
             0 => String::new(),
             more => format!(" and {more} more"),
         };
+        let listed = listed
+            .into_iter()
+            .map(|(name, games)| format!("\"{name}\" ({})", plural(*games, "game")));
         Some(format!(
-            "\"{}\" matches {}{several} names: \"{}\"{more}; the condition exact matches whole names only",
+            "\"{}\" matches {count}{several} names: {}{more}; with the condition exact, names match only as a whole",
             self.wanted.join("\" or \""),
-            count,
-            listed.join("\", \""),
+            listed.collect::<Vec<_>>().join(", "),
         ))
     }
 
@@ -287,7 +295,8 @@ mod tests {
         assert_eq!(names.matched(), ["Tal, Mikhail", "TAL,M"]);
         assert_eq!(
             names.note().unwrap(),
-            "\"tal\" matches 2 names: \"Tal, Mikhail\", \"TAL,M\"; the condition exact matches whole names only"
+            "\"tal\" matches 2 names: \"Tal, Mikhail\" (3 games), \"TAL,M\" (2 games); with the condition exact, names match \
+             only as a whole"
         );
         let mut add = |range: std::ops::Range<usize>, games| {
             range.for_each(|i| names.add_matched(&format!("Tal {i}"), games));
