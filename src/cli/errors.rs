@@ -316,8 +316,9 @@ fn is_broken_pipe(err: &anyhow::Error) -> bool {
 }
 
 /// Options of other programs that users may try in polybook. Each element contains a command of polybook, the names of
-/// the option in other programs, and the corresponding option of polybook. An empty command means every command.
-const FOREIGN_OPTIONS: [(&str, &[&str], &str); 9] = [
+/// the option in other programs, and the corresponding option of polybook, or the beginning of another command. An empty
+/// command means every command.
+const FOREIGN_OPTIONS: [(&str, &[&str], &str); 11] = [
     ("", &["-o", "--output"], "--out"),
     ("make-book", &["-o", "--output", "--out"], "--bin"),
     ("", &["--max-plies", "--depth"], "--max-ply"),
@@ -325,6 +326,12 @@ const FOREIGN_OPTIONS: [(&str, &[&str], &str); 9] = [
     ("", &["--min-rating", "--elo"], "--min-elo"),
     ("", &["--max-rating"], "--max-elo"),
     ("", &["--by", "--order", "--sort-by"], "--sort"),
+    ("openings", &["--me"], "--player"),
+    (
+        "extract",
+        &["--moves", "--fen"],
+        "polybook games --pgn --moves",
+    ),
     ("serve", &["--browser"], "--open"),
     ("serve", &["--port"], "--listen 127.0.0.1:PORT"),
 ];
@@ -430,7 +437,7 @@ fn intended_option<'a>((option, command): (&'a str, &Command)) -> Option<(&'a st
         let long = meant.trim_start_matches("--").split(' ').next();
         written.contains(&option)
             && (of.is_empty() || *of == command.get_name())
-            && long.is_some_and(has)
+            && (long.is_some_and(has) || meant.starts_with("polybook "))
     };
     let (_, _, meant) = FOREIGN_OPTIONS.into_iter().find(is_meant)?;
     Some((option, meant))
@@ -635,6 +642,14 @@ mod tests {
                 "polybook evals --out a.evals --engine stockfish --positions a.epd --depth 20"
             ),
             "unexpected argument '--depth' (did you mean '--nodes'?); see polybook evals --help"
+        );
+        assert_eq!(
+            message_of("polybook openings a.idx --me tal"),
+            "unexpected argument '--me' (did you mean '--player'?); see polybook openings --help"
+        );
+        assert_eq!(
+            message_of("polybook extract a.idx --moves e4"),
+            "unexpected argument '--moves' (did you mean 'polybook games --pgn --moves'?); see polybook extract --help"
         );
         assert_eq!(
             message_of("polybook repertoire x.pgn"),
