@@ -190,11 +190,13 @@ export class OpeningsTable {
   }
 
   /**
-   * Names the opening with the most points lost, however the table is sorted.
+   * Names the opening of several games with the most points lost, however the table is sorted.
    * @param {OpeningRow[]} families
    */
   #mostLost(families) {
-    const worst = families.reduce((one, other) => ((other.points ?? 0) < (one.points ?? 0) ? other : one));
+    const several = families.filter((one) => sum(one) >= LEAST_FAMILY);
+    if (!several.length) return "";
+    const worst = several.reduce((one, other) => ((other.points ?? 0) < (one.points ?? 0) ? other : one));
     const lost = -(worst.points ?? 0);
     return lost < 0.05 ? "" : p("most-lost", "Most lost: ", this.#link(worst, worst.name, { class: "plain", "data-focus": "most-lost" }, worst.name), `, ${lost.toFixed(1)} points in ${counted(sum(worst))}`);
   }
