@@ -320,7 +320,15 @@ fn factor(input: &mut QueryText<'_>) -> Parsed<Node> {
         return Ok(node);
     }
     let start = input.checkpoint();
-    let word = letters(input)?.to_ascii_lowercase();
+    let mut word = letters(input)?.to_ascii_lowercase();
+    // In `whited4`, the place follows the word directly, as in `Pd4`.
+    if let [b'w', b'h', b'i', b't', b'e', b'a'..=b'h']
+    | [b'b', b'l', b'a', b'c', b'k', b'a'..=b'h'] = word.as_bytes()
+    {
+        word.pop();
+        input.reset(&start);
+        input.next_slice(word.len());
+    }
     let kind = match &*word {
         "ply" => NodeKind::Ply,
         "check" => NodeKind::Check,

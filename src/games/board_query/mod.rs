@@ -235,6 +235,8 @@ mod tests {
             ("q[5] = 1 && qd == 1", vec![4, 5]),
             ("white + black < 30", vec![17]),
             ("white[3-8] * 2 >= 8 AND turn = Black", vec![15, 17]),
+            ("whitee4 and Blackd5", vec![2]),
+            ("White5 and blackd = 1", vec![3]),
             ("n[a-c] = 1 and n[c6]", vec![12, 13, 14, 15, 16, 17]),
             (
                 "B[c1-e2] - b[g4] + 0 = 1 and ply > 9",
@@ -326,6 +328,136 @@ mod tests {
         );
     }
 
+    /// Each query of ocgdb's documents, with a position in which it holds and one in which it does not.
+    #[test]
+    fn queries_of_ocgdb_have_their_meaning() {
+        let castled = "r2qkb1r/1p2nppp/p3p3/4Pb2/2BB4/P7/1P3PPP/RN1Q1RK1 b kq - 0 12";
+        let caro_kann = [
+            "rnbqkbnr/pp2pppp/2p5/3pP3/3P4/8/PPP2PPP/RNBQKBNR b KQkq - 0 3",
+            "rn1qkbnr/pp2pppp/2p5/3pPb2/3P4/5N2/PPP2PPP/RNBQKB1R b KQkq - 1 4",
+        ];
+        let (of_castled, of_caro_kann) = (
+            format!("fen[{castled}]"),
+            format!("fen[{}]", caro_kann.join(", ")),
+        );
+        for (query, held, other) in [
+            (
+                "R",
+                "4k3/8/8/8/8/8/8/R3K3 w - -",
+                "4k3/8/8/8/8/8/8/r3K3 w - -",
+            ),
+            (
+                "qb3",
+                "4k3/8/8/8/8/1q6/8/4K3 w - -",
+                "4k3/8/8/8/1q6/8/8/4K3 w - -",
+            ),
+            (
+                "B3",
+                "4k3/8/8/8/8/7B/8/4K3 w - -",
+                "4k3/8/8/8/7B/8/8/4K3 w - -",
+            ),
+            (
+                "bb",
+                "4k3/8/8/8/8/8/1b6/4K3 w - -",
+                "4k3/8/8/8/8/8/1B3b2/4K3 w - -",
+            ),
+            (
+                "n[b-e]",
+                "4k3/8/8/8/4n3/8/8/4K3 w - -",
+                "4k3/8/8/8/5n2/n7/8/4K3 w - -",
+            ),
+            (
+                "P[a4, c5, d5]",
+                "4k3/8/8/2P5/8/8/8/4K3 w - -",
+                "4k3/8/8/1P6/2P5/8/8/4K3 w - -",
+            ),
+            (
+                "R == 3",
+                "4k3/8/8/8/8/8/8/RRR1K3 w - -",
+                "4k3/8/8/8/8/8/8/RR2K3 w - -",
+            ),
+            (
+                "q[5-7] >= 2",
+                "k7/7q/8/7q/8/8/8/K7 w - -",
+                "k7/7q/8/8/7q/8/8/K7 w - -",
+            ),
+            (
+                "Q = 3",
+                "k7/8/8/8/8/8/1QQQ4/7K w - -",
+                "k7/8/8/8/8/8/1QQ5/7K w - -",
+            ),
+            (
+                "3 = Q",
+                "k7/8/8/8/8/8/1QQQ4/7K w - -",
+                "k7/8/8/8/8/1Q6/1QQQ4/7K w - -",
+            ),
+            (
+                "r[e4, e5, d4,d5]= 2",
+                "k7/8/8/3r4/4r3/8/8/K7 w - -",
+                "k7/8/8/3rr3/4r3/8/8/K7 w - -",
+            ),
+            (
+                "P[d4, e5, f4, g4] = 4 and kb7",
+                "8/1k6/8/4P3/3P1PP1/8/8/K7 w - -",
+                "1k6/8/8/4P3/3P1PP1/8/8/K7 w - -",
+            ),
+            (
+                "p[b, 5, a2 - d2] < 4",
+                "k7/1p6/1p6/4p3/8/4p3/8/7K w - -",
+                "k7/1p6/1p6/4p3/8/8/3p4/7K w - -",
+            ),
+            (
+                "pc > 1",
+                "k7/2p5/2p5/8/8/8/8/K7 w - -",
+                "k7/2p5/2P5/8/8/8/8/K7 w - -",
+            ),
+            (
+                "P3 >= 2",
+                "k7/8/8/8/8/P6P/8/K7 w - -",
+                "k7/8/8/8/P7/7P/8/K7 w - -",
+            ),
+            (
+                "B[c-f] + b[c-f] = 2",
+                "k7/2b5/8/8/8/8/5B2/K7 w - -",
+                "k7/2b5/8/8/8/6B1/8/K7 w - -",
+            ),
+            (
+                "white6 = 5",
+                "6k1/8/1NPPPB2/8/8/8/8/K7 w - -",
+                "6k1/8/1NPPpB2/8/8/8/8/K7 w - -",
+            ),
+            (
+                "white[6] = 5",
+                "6k1/8/1NPPPB2/8/8/8/8/K7 w - -",
+                "6k1/1P6/2PPPB2/8/8/8/8/K7 w - -",
+            ),
+            (
+                "black[a-c] > 8",
+                "rnb1k3/ppp5/nbp5/8/8/8/8/7K w - -",
+                "rn2k3/ppp5/nbp5/8/8/8/8/7K w - -",
+            ),
+            (
+                &of_castled,
+                castled,
+                "r2qkb1r/1p2nppp/p3p3/4Pb2/2BB4/P7/1P3PPP/RN1Q1RK1 w kq - 0 12",
+            ),
+            (&of_caro_kann, caro_kann[0], castled),
+            (&of_caro_kann, caro_kann[1], castled),
+            (
+                "fen[K7/N7/k7/8/3p4/8/N7/8 w - - 0 1]",
+                "K7/N7/k7/8/3p4/8/N7/8 w - -",
+                "K7/N7/k7/8/3p4/8/N7/8 b - -",
+            ),
+        ] {
+            let holds = |fen: &str| {
+                let pos = crate::chess::position::parse_fen(fen).unwrap();
+                !plies_from(query, pos, "").is_empty()
+            };
+            assert!(holds(held), "{query}: {held}");
+            assert!(!holds(other), "{query}: {other}");
+        }
+    }
+
     #[test]
     fn errors_name_the_column_and_what_was_expected() {
         for (query, column, part) in [
@@ -336,6 +468,8 @@ mod tests {
             ("P[e-b]", 5, "range"),
             ("P[d", 4, "a comma or ]"),
             ("Pz", 2, "an operator"),
+            ("whited9", 7, "expected a square"),
+            ("whiteda", 1, "expected a condition"),
             ("Q Q", 3, "an operator"),
             ("Q = 1 then", 11, "expected a condition"),
             ("Q for", 6, "a number of positions"),

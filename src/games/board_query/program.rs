@@ -5,7 +5,7 @@
 //! time in proportion to its length. A test inside of two `either` is needed for both orders of colors, and has a slot
 //! as well; without it, each level of `either` would double the number of tests.
 
-use std::collections::HashMap;
+use std::{cell::OnceCell, collections::HashMap};
 
 use shakmaty::{Bitboard, ByColor, ByRole, Color, Move, Position, Role, Square};
 
@@ -501,6 +501,15 @@ struct Now<'a, P> {
     mv: Option<Move>,
     ply: u32,
     slots: &'a [SlotState],
+    /// The effect of the move, if a test has needed it. A query may need it in very many places.
+    effect: &'a OnceCell<MoveEffect>,
+}
+
+/// Whether a move gives check, and whether it mates.
+#[derive(Copy, Clone)]
+struct MoveEffect {
+    is_check: bool,
+    is_mate: bool,
 }
 
 impl<P: Position + Clone> Now<'_, P> {
@@ -626,15 +635,19 @@ impl<P: Position + Clone> Now<'_, P> {
             && (!is_drop || matches!(mv, Move::Put { .. }))
             && (!is_promotion || mv.is_promotion())
             && promotion.is_none_or(|role| mv.promotion() == Some(role))
-            && (!is_check && !is_mate || {
-                let mut after = self.pos.clone();
-                after.play_unchecked(mv);
-                if is_mate {
-                    after.is_checkmate()
-                } else {
-                    after.is_check()
-                }
-            })
+            && (!is_check || self.effect(mv).is_check)
+            && (!is_mate || self.effect(mv).is_mate)
+    }
+
+    fn effect(&self, mv: Move) -> MoveEffect {
+        *self.effect.get_or_init(|| {
+            let mut after = self.pos.clone();
+            after.play_unchecked(mv);
+            MoveEffect {
+                is_check: after.is_check(),
+                is_mate: after.is_checkmate(),
+            }
+        })
     }
 }
 
@@ -675,6 +688,7 @@ impl QueryState {
         if self.is_over {
             return false;
         }
+        let effect = OnceCell::new();
         for (index, slot) in program.slots.iter().enumerate() {
             let SlotState { holds: _, memory } = self.slots[index];
             let now = Now {
@@ -682,6 +696,7 @@ impl QueryState {
                 mv,
                 ply: self.ply,
                 slots: &self.slots,
+                effect: &effect,
             };
             self.slots[index] = match slot {
                 Slot::Shared(test) => SlotState {
@@ -710,6 +725,7 @@ impl QueryState {
             mv,
             ply: self.ply,
             slots: &self.slots,
+            effect: &effect,
         };
         let passes = now.passes(&program.root);
         self.ply += 1;
