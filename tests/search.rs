@@ -454,6 +454,91 @@ fn games_are_extracted_from_the_pgn_of_indexes() {
 }
 
 #[test]
+fn games_are_extracted_as_their_index_was_made() {
+    let dir = temp();
+    let dir = dir.path();
+    let german = "[White \"A\"]\n\n1. e4 e5 2. Dh5 (2. Sf3) Ke7 3. Dxe5# 1-0\n\n[White \"B\"]\n\n1. Sf3 Sxx 0-1\n";
+    fs::write(dir.join("german.pgn"), german).unwrap();
+    let letters = "--piece-letters de --keep-prefix";
+    ok(
+        dir,
+        &format!("make-book -q german.pgn {letters} --explorer german.idx"),
+    );
+    let error = fails(dir, "extract german.idx", 1);
+    assert!(
+        error.contains("with --keep-prefix --piece-letters de")
+            && error.contains("--keep-broken instead"),
+        "{error}"
+    );
+    let options = "german.pgn --piece-letters de --keep-broken -q";
+    assert_eq!(
+        ok(dir, &format!("extract {options}")).trim_end(),
+        german.trim_end()
+    );
+    let clean = ok(dir, &format!("extract {options} --clean --white A"));
+    assert!(
+        clean.ends_with("\n1. e4 e5 2. Qh5 (2. Nf3) 2... Ke7 3. Qxe5# 1-0\n\n"),
+        "{clean}"
+    );
+    let found = ok_json(dir, &format!("extract {options} --json --position mate"));
+    assert_eq!(found["total"], 1);
+    assert_eq!(
+        found["games"][0]["fen"],
+        "rnbq1bnr/ppppkppp/8/4Q3/4P3/8/PPPP1PPP/RNB1KBNR b KQ - 0 3"
+    );
+}
+
+#[test]
+fn a_cleaned_game_keeps_its_variant() {
+    let dir = temp();
+    let dir = dir.path();
+    fs::write(
+        dir.join("games.pgn"),
+        "1. e4 d5 2. exd5 e6 *\n\n[Variant \"?\"]\n\n1. Nf3 *\n",
+    )
+    .unwrap();
+    let clean = ok(
+        dir,
+        "extract games.pgn -q --clean --untagged-variant atomic",
+    );
+    assert_eq!(
+        clean.matches("[Variant \"atomic\"]\n").count(),
+        2,
+        "{clean}"
+    );
+    let again = fed(dir, "extract - -q --clean", clean.as_bytes());
+    assert_eq!(String::from_utf8_lossy(&again.stdout), clean);
+    fs::copy(sample("variants.pgn"), dir.join("variants.pgn")).unwrap();
+    let clean = ok(dir, "extract variants.pgn -q --tags roster");
+    let again = fed(dir, "extract - -q --clean", clean.as_bytes());
+    assert_eq!(String::from_utf8_lossy(&again.stdout), clean);
+    let variants = |text: &str| text.matches("[Variant ").count();
+    assert_eq!(
+        variants(&clean),
+        variants(&fs::read_to_string(dir.join("variants.pgn")).unwrap())
+    );
+}
+
+/// Removing commands from a comment takes time in proportion to its length.
+#[test]
+fn long_comments_are_stripped() {
+    let dir = temp();
+    let dir = dir.path();
+    let comment = "[%clk 0:01:00] [%eval 0.1] ".repeat(200_000);
+    fs::write(
+        dir.join("games.pgn"),
+        format!("1. e4 {{{comment}x}} e5 *\n"),
+    )
+    .unwrap();
+    let clean = ok(dir, "extract games.pgn -q --strip clocks,evals");
+    assert!(
+        clean.ends_with("\n1. e4 {x} 1... e5 *\n\n"),
+        "{}",
+        clean.len()
+    );
+}
+
+#[test]
 fn games_without_tags_and_results_stay_apart() {
     let dir = temp();
     let dir = dir.path();
@@ -462,6 +547,7 @@ fn games_without_tags_and_results_stay_apart() {
         "1. d4 d5 2. c4 {no result} e6\n",
         "1. c4 1/2-1/2",
         "1. g3 c5 0-1 {after the end}\n",
+        "1. h3 h5 ; it could have been 1-0\n",
         "[Result \"1-0\"]\n\n1. f4 d5",
         "1. b3",
     ];

@@ -18,7 +18,7 @@ use super::{
     input::{name, output_name, pgn_inputs, refuse_twice},
     make_book::warnings,
     plural,
-    position::UntaggedArg,
+    position::{PieceLettersArg, UntaggedArg},
     progress::Bar,
     resources::{ResourceArgs, count},
     terminal::{OutputArgs, is_shown_by_terminal},
@@ -142,6 +142,9 @@ pub struct Args {
     untagged: UntaggedArg,
 
     #[command(flatten)]
+    letters: PieceLettersArg,
+
+    #[command(flatten)]
     resources: ResourceArgs,
 
     #[command(flatten)]
@@ -204,8 +207,13 @@ fn inputs_of_index(index: &Path) -> anyhow::Result<Vec<Input>> {
     let explorer = Explorer::open([(name(index), index.to_owned())])?;
     let files = explorer.files(&Selection::default())?;
     if let Some(file) = files.iter().find(|file| !file.options.is_empty()) {
+        let instead = if file.options.contains("--keep-prefix") {
+            ", but with --keep-broken instead of --keep-prefix"
+        } else {
+            ""
+        };
         let problem = format!(
-            "this index was made with {}: extract the games from its PGN files, such as {}, with these options",
+            "this index was made with {}: extract the games from its PGN files, such as {}, with these options{instead}",
             file.options,
             file.path.display()
         );
@@ -250,6 +258,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     let run = MakeBook::new(inputs)
         .selection(args.filters.selection()?)
         .variant(VariantChoice::Auto)
+        .piece_letters(args.letters.piece_letters)
         .max_ply(usize::MAX)
         .allow_empty(true)
         .force(args.output.force)

@@ -17,7 +17,7 @@ use super::{
         refuse_standard_output,
     },
     plural,
-    position::{self, UntaggedArg},
+    position::{self, PieceLettersArg, UntaggedArg},
     progress::Bar,
     resources::{ResourceArgs, count},
     suite::{ONLY_SUITE, SuiteArgs, length_suffix, repeated_suffix},
@@ -30,7 +30,7 @@ use polybook::{
     counts::{Grouping, MoveFilter, Names},
     make_book::{SuiteReport, Unfinished},
     pgn::Input,
-    position::{PieceLetters, Variant, VariantChoice},
+    position::{Variant, VariantChoice},
     selection::{Condition, Duplicates},
     storage::output::is_regular_file,
     suite::SuiteFormat,
@@ -180,9 +180,8 @@ pub struct Args {
     #[arg(long, help_heading = GAMES)]
     variations: bool,
 
-    /// Also read moves that are written with the piece letters of this language: de, nl, fr, es or it
-    #[arg(long, value_name = "LANG", default_value_t = PieceLetters::English, help_heading = GAMES)]
-    piece_letters: PieceLetters,
+    #[command(flatten)]
+    letters: PieceLettersArg,
 
     /// Stop at the first game with an error, such as an illegal move, and write no output. Without this option,
     /// make-book drops such games and continues
@@ -282,7 +281,7 @@ fn configured(mut args: Args) -> anyhow::Result<MakeBook> {
         .unfinished(args.unfinished)
         .keep_prefix(args.keep_prefix)
         .variations(args.variations)
-        .piece_letters(args.piece_letters)
+        .piece_letters(args.letters.piece_letters)
         .strict(args.strict)
         .move_filter(args.weighting.move_filter(&MoveFilter::default()))
         .weights((&args.weighting).into())

@@ -14,7 +14,7 @@ use polybook::{
     book::Book,
     explorer::{Explorer, Line},
     obs::Obs,
-    position::{LineError, Variant, VariantChoice},
+    position::{LineError, PieceLetters, Variant, VariantChoice},
 };
 use shakmaty::{Color, san::SanPlus, uci::UciMove, variant::VariantPosition};
 
@@ -26,6 +26,14 @@ pub struct UntaggedArg {
     /// Read games without a Variant tag as games of this variant
     #[arg(long, value_name = "NAME", default_value = "standard", value_parser = variant(), help_heading = GAMES)]
     pub untagged_variant: Variant,
+}
+
+/// The option that sets the language of the piece letters in moves, for commands that read PGN.
+#[derive(clap::Args, Debug)]
+pub struct PieceLettersArg {
+    /// Also read moves that are written with the piece letters of this language: de, nl, fr, es or it
+    #[arg(long, value_name = "LANG", default_value_t = PieceLetters::English, help_heading = GAMES)]
+    pub piece_letters: PieceLetters,
 }
 
 /// The options that name a position. Without any of them, the position is the starting position.

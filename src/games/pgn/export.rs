@@ -8,7 +8,7 @@ use super::{
     variations::{OpenLines, Step},
     visit::Annotated,
 };
-use crate::chess::position::{Keyed, Variant, move_number, san};
+use crate::chess::position::{Keyed, PieceLetters, Variant, move_number, san, san_of};
 
 /// The tags that every game in the export format has, in this order, with the values of unknown ones.
 const ROSTER: [(&str, &str); 7] = [
@@ -57,6 +57,8 @@ pub(crate) struct ExportFacts {
     pub opening: Option<[&'static str; 3]>,
     pub plies: usize,
     pub result: GameResult,
+    /// The language of the piece letters in the text of the game.
+    pub letters: PieceLetters,
 }
 
 impl ExportFormat {
@@ -79,7 +81,7 @@ impl ExportFormat {
         }
         out.push(b'\n');
         let mut out = GameWriter::new(out).with_width(MAX_LINE_WIDTH);
-        let written = self.write_moves(&mut reader, facts.result, &mut out);
+        let written = self.write_moves(&mut reader, facts, &mut out);
         written.expect("memory takes all");
         out.into_inner()
     }
@@ -107,6 +109,10 @@ impl ExportFormat {
                 set("Variation", variation.to_owned());
             }
         }
+        // Without the option that gave the game its variant, readers must still find the same one.
+        if tags.untagged != Variant::Standard && tags.named_variant() == Ok(tags.untagged) {
+            set("Variant", tags.untagged.name().to_owned());
+        }
         if self.add_ply_count {
             set("PlyCount", facts.plies.to_string());
         }
@@ -129,13 +135,13 @@ impl ExportFormat {
     fn write_moves(
         &self,
         reader: &mut GameReader<'_>,
-        result: GameResult,
+        facts: &ExportFacts,
         out: &mut GameWriter<Vec<u8>>,
     ) -> std::io::Result<()> {
         let start = start_of(reader.tags())
             .ok()
             .map(|(_, start)| Keyed::new(start));
-        let mut lines = OpenLines::of_game(start);
+        let mut lines = OpenLines::of_game(start).with_letters(facts.letters);
         let mut needs_number = true;
         reader.return_to_comments();
         loop {
@@ -156,7 +162,6 @@ impl ExportFormat {
                 }
                 Annotated::Token(token) => token,
             };
-            let text = String::from_utf8_lossy(token.text()).into_owned();
             match lines.step(token) {
                 Step::Played { before, mv } => {
                     let pos = before.position();
@@ -172,8 +177,11 @@ impl ExportFormat {
                 Step::Illegal | Step::NotPlayed | Step::TooDeep => match token {
                     Token::BeginVariation => out.open()?,
                     Token::EndVariation => out.close(),
-                    _ if text.is_empty() => out.words("--")?,
-                    _ => out.words(&text)?,
+                    Token::NullMove { .. } => out.words("--")?,
+                    _ => match san_of(token.text()) {
+                        Some(san) => out.words(&san.to_string())?,
+                        None => out.words(&tag_text(token.text()).replace(' ', ""))?,
+                    },
                 },
                 Step::BeginVariation => {
                     out.open()?;
@@ -185,7 +193,7 @@ impl ExportFormat {
                 }
             }
         }
-        out.end_with(result.token())
+        out.end_with(facts.result.token())
     }
 
     /// Returns the text of a comment with single blanks, without the commands that the format leaves out.
@@ -193,21 +201,32 @@ impl ExportFormat {
         if self.no_comments {
             return String::new();
         }
-        let mut text = tag_text(comment).replace('}', ")");
+        // A comment up to the end of a line may contain a closing brace. An opening brace could make a comment that is
+        // written on several lines look unclosed.
+        let mut text = tag_text(comment).replace('{', "(").replace('}', ")");
         let commands = [
             (self.no_clocks, "[%clk "),
             (self.no_clocks, "[%emt "),
             (self.no_evals, "[%eval "),
         ];
         for (_, command) in commands.iter().filter(|(is_left_out, _)| *is_left_out) {
-            while let Some(begin) = text.find(command)
-                && let Some(length) = text[begin..].find(']')
-            {
-                text.replace_range(begin..=begin + length, "");
-            }
+            text = without_command(&text, command);
         }
         text.split_whitespace().collect::<Vec<_>>().join(" ")
     }
+}
+
+/// Replaces each command that begins with `command`, such as `[%clk `, by a blank.
+fn without_command(text: &str, command: &str) -> String {
+    let (mut kept, mut rest) = (String::with_capacity(text.len()), text);
+    while let Some((before, from)) = rest.split_once(command)
+        && let Some((_, after)) = from.split_once(']')
+    {
+        kept.push_str(before);
+        kept.push(' ');
+        rest = after;
+    }
+    kept + rest
 }
 
 /// Removes the backslashes that protect quotes and backslashes in the value of a tag.
@@ -235,6 +254,7 @@ mod tests {
             opening: None,
             plies: 4,
             result: GameResult::WhiteWins,
+            letters: PieceLetters::English,
         };
         let written = format.write(text.as_bytes(), Variant::Standard, &facts);
         String::from_utf8(written).unwrap()

@@ -489,7 +489,7 @@ impl<'a> GameReader<'a> {
                         let start = self.at;
                         match self.pass_comment() {
                             Ok(true) => {
-                                if self.text.get(start) == Some(&b'{') {
+                                if matches!(self.text.get(start), Some(b'{' | b';')) {
                                     self.first_comment.get_or_insert(start);
                                 }
                                 breaks = 0;

@@ -110,6 +110,12 @@ impl<P: Rules> OpenLines<P> {
         }
     }
 
+    /// Sets the language of the piece letters in the moves. Default: English.
+    pub(crate) fn with_letters(mut self, letters: PieceLetters) -> OpenLines<P> {
+        self.letters = letters;
+        self
+    }
+
     /// Returns the number of open variations. It is 0 in the main line.
     pub(crate) fn depth(&self) -> usize {
         self.lines.len() - 1 + self.too_deep

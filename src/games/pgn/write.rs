@@ -18,6 +18,8 @@ pub(crate) struct GameWriter<W> {
     out: W,
     /// The last word, which is not written until it is known whether a bracket follows it.
     word: String,
+    /// Whether the last word is an opening parenthesis, which the next word follows without a space.
+    is_opening: bool,
     /// The width of the current line in bytes, without the last word.
     column: usize,
     /// The maximum width of a line of movetext.
@@ -29,6 +31,7 @@ impl<W: Write> GameWriter<W> {
         GameWriter {
             out,
             word: String::new(),
+            is_opening: false,
             column: 0,
             width: MAX_LINE_WIDTH,
         }
@@ -74,8 +77,7 @@ impl<W: Write> GameWriter<W> {
     /// between two words.
     pub(crate) fn words(&mut self, text: &str) -> io::Result<()> {
         for word in text.split(' ') {
-            // An opening bracket is followed directly by the next word.
-            if !self.word.ends_with('(') {
+            if !std::mem::take(&mut self.is_opening) {
                 self.flush_word()?;
             }
             self.word.push_str(word);
@@ -85,12 +87,15 @@ impl<W: Write> GameWriter<W> {
 
     /// Begins a variation: writes an opening parenthesis.
     pub(crate) fn open(&mut self) -> io::Result<()> {
-        self.words("(")
+        self.words("(")?;
+        self.is_opening = true;
+        Ok(())
     }
 
     /// Ends a variation: writes a closing parenthesis.
     pub(crate) fn close(&mut self) {
         self.word.push(')');
+        self.is_opening = false;
     }
 
     /// Ends the current game: writes its result, `*`, and a blank line. The caller must call this function once after

@@ -8,14 +8,15 @@ use std::{
 };
 
 use serde_json::json;
+use shakmaty::{Move, variant::VariantPosition};
 use siphasher::sip::SipHasher13;
 
 use crate::{
-    chess::position::{Variant, fen_of},
+    chess::position::{Keyed, PieceLetters, Variant, fen_of},
     error::{At, Result},
     games::{
         openings::OpeningNumber,
-        pgn::{ExportFacts, GameEnd, GameReader, GameResult, Input, play_from_start},
+        pgn::{ExportFacts, GameEnd, GameReader, GameResult, Input, play_main_line, start_of},
     },
     make_book::{
         data::CollectedData,
@@ -35,6 +36,7 @@ struct ExtractSink<'a> {
     extract: &'a Extract,
     /// The variant of games without a `Variant` tag.
     untagged: Variant,
+    letters: PieceLetters,
     state: Mutex<WrittenGames>,
 }
 
@@ -84,6 +86,12 @@ impl Compressed {
             Some("gz") => {
                 let level = flate2::Compression::default();
                 Compressed::Gzip(Box::new(flate2::write::GzEncoder::new(file, level)))
+            }
+            #[cfg(not(feature = "compression"))]
+            Some("zst" | "gz") => {
+                let problem =
+                    "this build of polybook writes no compressed files: choose another name";
+                return Err(crate::Error::file(path, problem));
             }
             _ => Compressed::Plain(Box::new(file)),
         })
@@ -143,6 +151,7 @@ pub(super) fn plan<'a>(
             Ok(Box::new(ExtractSink {
                 extract,
                 untagged: untagged.unwrap_or_default(),
+                letters: options.piece_letters,
                 state: Mutex::new(state),
             }))
         }),
@@ -164,6 +173,7 @@ impl ExtractSink<'_> {
                     opening,
                     plies: game.plies,
                     result: game.result,
+                    letters: self.letters,
                 };
                 format.write(of_game, self.untagged, &facts)
             }
@@ -190,24 +200,30 @@ impl ExtractSink<'_> {
     fn fen(&self, text: &[u8], ply: u32) -> Option<String> {
         let mut reader = GameReader::new(text).with_untagged_variant(self.untagged);
         reader.next_game();
+        let (_, start) = start_of(reader.tags()).ok()?;
+        let mut pos = Keyed::new(start);
         let (mut plies, mut fen) = (0, None);
-        let played = play_from_start(&mut reader, |_, pos, _, _| {
+        let mut receive = |pos: &Keyed<VariantPosition>, _: Move, _: usize| {
             if plies == ply {
                 fen = Some(fen_of(pos.position()));
             }
             plies += 1;
-            Ok(fen.is_none())
-        });
-        fen.or_else(|| played.ok().map(|played| fen_of(played.last.position())))
+            fen.is_none()
+        };
+        play_main_line(&mut reader, self.letters, &mut pos, &mut receive);
+        fen.or_else(|| Some(fen_of(pos.position())))
     }
 }
 
 /// Returns `true` if the text of a game ends with a result.
 fn has_result(text: &[u8]) -> bool {
     let text = text.trim_ascii_end();
+    let last_line = memchr::memrchr2(b'\n', b'\r', text).map_or(text, |end| &text[end..]);
     let is_usual = [&b" 1-0"[..], b" 0-1", b" 1/2-1/2", b" *"]
         .iter()
         .any(|end| text.ends_with(end));
+    // The end of a comment may look like a result.
+    let is_usual = is_usual && memchr::memchr2(b';', b'%', last_line).is_none();
     is_usual || {
         let mut game = GameReader::new(text);
         game.next_game() && matches!(game.skip_moves(), GameEnd::Complete(Some(_)))
@@ -360,8 +376,12 @@ impl BatchSink for ExtractBatch<'_> {
     fn end_batch(&mut self, text: &[u8], batch_offset: u64) {
         for game in &mut self.games {
             game.written.text = self.sink.written(game, text, batch_offset);
-            let is_copy = matches!(self.sink.extract.form, ExtractForm::Text);
-            if is_copy && !game.is_broken && !has_result(&text[game.begin..game.end]) {
+            let is_copy = match self.sink.extract.form {
+                ExtractForm::Text => true,
+                ExtractForm::Export(_) => game.is_broken,
+                ExtractForm::Json | ExtractForm::Count => false,
+            };
+            if is_copy && !has_result(&text[game.begin..game.end]) {
                 game.written.open_result = Some(game.result.token());
             }
         }
