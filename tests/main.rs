@@ -29,6 +29,7 @@ mod evals;
 #[cfg(feature = "serve")]
 mod examples;
 mod explorer;
+mod extracted;
 #[cfg(target_os = "linux")]
 mod faults;
 mod filter;
