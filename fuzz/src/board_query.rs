@@ -1,7 +1,7 @@
 //! Queries about the board: as text, and made by a grammar.
 
 use polybook::{
-    board_query::{BoardQuery, MAX_QUERY_LENGTH},
+    board_query::{BoardQuery, MAX_QUERY_LENGTH, QueryError},
     position::{Rules, Variant},
 };
 use shakmaty::Chess;
@@ -9,30 +9,46 @@ use shakmaty::Chess;
 use super::choice;
 
 pub fn run(data: &[u8]) {
+    for text in texts(data) {
+        check(&text, text.parse());
+    }
+}
+
+/// Returns the texts to parse.
+pub fn texts(data: &[u8]) -> Vec<String> {
     let (kind, rest) = choice(data);
-    match kind % 4 {
-        0 => evaluate(&String::from_utf8_lossy(rest)),
-        1 => evaluate(&Grammar { bytes: rest, at: 0 }.query()),
+    let long = |unit: &str, separator: &str| {
+        let parts = MAX_QUERY_LENGTH / (unit.len() + separator.len());
+        vec![unit; parts.max(1)].join(separator)
+    };
+    match kind % 5 {
+        0 => vec![String::from_utf8_lossy(rest).into_owned()],
+        1 => vec![Grammar { bytes: rest, at: 0 }.query()],
         2 => {
-            // A long query, which is refused or compiled.
             let text = String::from_utf8_lossy(rest);
             let unit = if text.is_empty() { "(" } else { &text };
-            evaluate(&unit.repeat(MAX_QUERY_LENGTH / unit.len() + 1)[..]);
-            let most = MAX_QUERY_LENGTH / unit.len() * unit.len();
-            evaluate(&unit.repeat(MAX_QUERY_LENGTH / unit.len())[..most]);
+            let most = long(unit, "");
+            vec![format!("{most}{unit}"), most]
         }
-        _ => {
+        3 => {
             let part = Grammar { bytes: rest, at: 0 }.query();
-            let separator = [" and ", " or ", " then ", "\n"][usize::from(kind / 4 % 4)];
-            let parts = MAX_QUERY_LENGTH / (part.len() + separator.len());
-            evaluate(&vec![&*part; parts.max(1)].join(separator));
+            let separator = [" and ", " or ", " then ", "\n", ", "][usize::from(kind / 5 % 5)];
+            vec![long(&part, separator)]
+        }
+        // The same beginning and end around a part, many times.
+        _ => {
+            let (begin, end) = rest.split_at(rest.len() / 2);
+            let [begin, end] = [begin, end].map(|part| String::from_utf8_lossy(part).into_owned());
+            let levels = [2, 16, 64, 65, 5000][usize::from(kind / 5 % 5)];
+            let levels = levels.min((MAX_QUERY_LENGTH - 1) / (begin.len() + end.len()).max(1));
+            vec![begin.repeat(levels) + "Q" + &end.repeat(levels)]
         }
     }
 }
 
-/// Compiles a query, and evaluates it in the positions of a game.
-fn evaluate(text: &str) {
-    match text.parse::<BoardQuery>() {
+/// Evaluates a query in the positions of a game, or checks its error.
+pub fn check(text: &str, parsed: Result<BoardQuery, QueryError>) {
+    match parsed {
         Ok(query) => {
             assert_eq!(query.to_string(), text);
             play(&query, Variant::Standard, Chess::default());
