@@ -54,6 +54,9 @@ pub const TEXTS: &[&str] = &[
     "repertoire build games.pgn --color white --max-ply 8 --threads 1 --out mine.pgn --force -q",
     "dump-book --bin one.bin --color white --out lines.txt --force -q",
     "man --dir . --force -q",
+    "extract games.pgn more.pgn --out found.pgn --threads 1 --force -q",
+    "extract games.pgn --clean --out found.pgn.zst --threads 1 --force -q",
+    "extract games.pgn --position check --json --out found.json.gz --threads 1 --force -q",
 ];
 
 pub const EVALUATIONS: &[&str] = &[

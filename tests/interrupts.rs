@@ -219,6 +219,7 @@ fn a_signal_ends_a_command_that_waits_for_standard_input() {
         "tree - --out tree.txt".to_owned(),
         "edit - --out book.bin --set e4=1".to_owned(),
         "diff - book.bin".to_owned(),
+        "extract - --out book.bin --force".to_owned(),
     ];
     for (i, line) in lines.iter().enumerate() {
         let mut run = Running::start(old.path(), line);
