@@ -248,15 +248,8 @@ impl<'a> GameReader<'a> {
             match byte {
                 b' ' | b'\t' | b'\r' | b'\n' | 0x0b | 0x0c => self.at += 1,
                 // A byte order mark counts as a blank, because files that begin with one may have been concatenated.
-                _ if (!byte.is_ascii() || is_control(byte))
-                    && blank(self.text.ahead(self.at)) > 0 =>
-                {
-                    self.at += blank(self.text.ahead(self.at));
-                }
-                b'<' | b'[' | b'&' if markup(self.text.ahead(self.at)) > 0 => {
-                    self.stray_text.get_or_insert(self.at);
-                    self.pass_markup();
-                }
+                _ if (!byte.is_ascii() || is_control(byte)) && self.pass_blank() => {}
+                b'<' | b'[' | b'&' if self.pass_stray_markup() => {}
                 _ => match self.pass_comment() {
                     Ok(true) => {}
                     Ok(false) => return,
@@ -269,11 +262,29 @@ impl<'a> GameReader<'a> {
         }
     }
 
+    /// Skips an [unusual blank](blank) at the current offset. Returns `false` if there is none.
+    fn pass_blank(&mut self) -> bool {
+        let length = blank(self.text.ahead(self.at));
+        self.at += length;
+        length > 0
+    }
+
     /// Skips markup such as `<br />` or `[/pgn]` at the current offset. Returns `false` if there is none.
     pub(super) fn pass_markup(&mut self) -> bool {
         let length = markup(self.text.ahead(self.at));
         self.at += length;
         length > 0
+    }
+
+    /// Skips markup outside of the moves at the current offset, and records it as text that belongs to no game. Returns
+    /// `false` if there is none.
+    fn pass_stray_markup(&mut self) -> bool {
+        let start = self.at;
+        let is_markup = self.pass_markup();
+        if is_markup {
+            self.stray_text.get_or_insert(start);
+        }
+        is_markup
     }
 
     /// Skips a comment, or a line that begins with the escape character `%`, if one begins at the current offset.
@@ -448,10 +459,7 @@ impl<'a> GameReader<'a> {
                 // `[1] e4 e5 [2] Nf3`
                 None if moves_begin(self.text.ahead(self.at)) => return,
                 // `[b]` or `[/b]`
-                None if markup(self.text.ahead(self.at)) > 0 => {
-                    self.stray_text.get_or_insert(self.at);
-                    self.pass_markup();
-                }
+                None if self.pass_stray_markup() => {}
                 None if self.text.get(self.at) == Some(&b'[') => self.pass_bad_tag(),
                 None => return,
             }
@@ -474,11 +482,7 @@ impl<'a> GameReader<'a> {
                         self.at += 1;
                     }
                     None => return,
-                    Some(b'<' | b'&') if markup(self.text.ahead(self.at)) > 0 => {
-                        self.stray_text.get_or_insert(self.at);
-                        self.pass_markup();
-                        breaks = 0;
-                    }
+                    Some(b'<' | b'&') if self.pass_stray_markup() => breaks = 0,
                     Some(_) => {
                         if !blank_line && let Some(end) = self.end_of_text_between_tags(is_line) {
                             self.bad_tag.get_or_insert(self.at);
@@ -495,9 +499,7 @@ impl<'a> GameReader<'a> {
                                 breaks = 0;
                             }
                             Ok(false) if self.text.get(start) == Some(&b'[') => break,
-                            Ok(false) if blank(self.text.ahead(start)) > 0 => {
-                                self.at += blank(self.text.ahead(start));
-                            }
+                            Ok(false) if self.pass_blank() => {}
                             Ok(false) => break,
                             // The unclosed comment is reported when the moves are read.
                             Err(_) => return,

@@ -275,16 +275,20 @@ impl<'a> GameReader<'a> {
         if self.tags_begin_here() {
             return Some(Token::End(GameEnd::Complete(None)));
         }
-        if self.at > bracket || self.pass_markup() {
+        if self.at > bracket {
             return None;
         }
         let rest = self.text.ahead(bracket);
         let is_result = || GameResult::from_marker(first_word(&rest[1..])).is_some();
-        if bracketed_number(rest) > 0 || is_result() {
-            self.at += 1;
-            return None;
+        let length = match markup(rest) {
+            0 => usize::from(bracketed_number(rest) > 0 || is_result()),
+            length => length,
+        };
+        if length == 0 {
+            return self.read_sign();
         }
-        self.read_sign()
+        self.at += length;
+        None
     }
 
     /// Returns the next word of the main line if only blanks and move numbers precede it and a blank follows it.
@@ -697,7 +701,7 @@ impl<'a> GameReader<'a> {
             self.at = offset + word.len();
             return self.end_of_game(result);
         }
-        if let Some(end) = self.read_spaced_marker() {
+        if let Some(end) = self.read_spaced_marker(rest) {
             return end;
         }
         let score = GameResult::match_score_length(rest);
@@ -766,11 +770,11 @@ impl<'a> GameReader<'a> {
         Some(Token::Move { text, offset })
     }
 
-    /// Reads a termination marker with blanks between its parts, such as `1 - 0`, at the current offset. Returns the
-    /// token for the end of the game, or `None` if there is no such marker at this offset. In a variation, skips the
-    /// marker and returns `Some(None)`, because a marker there does not end the game.
-    fn read_spaced_marker(&mut self) -> Option<Option<Token<'a>>> {
-        let (result, length, is_last) = GameResult::spaced_marker(self.text.ahead(self.at))?;
+    /// Reads a termination marker with blanks between its parts, such as `1 - 0`, at the current offset. `rest` is the
+    /// text there. Returns the token for the end of the game, or `None` if `rest` does not begin with such a marker. In a
+    /// variation, skips the marker and returns `Some(None)`, because a marker there does not end the game.
+    fn read_spaced_marker(&mut self, rest: &[u8]) -> Option<Option<Token<'a>>> {
+        let (result, length, is_last) = GameResult::spaced_marker(rest)?;
         let end = self.at + length;
         if is_last && !self.is_last(end) {
             return None;
@@ -804,7 +808,7 @@ impl<'a> GameReader<'a> {
         if piece > 0 {
             return self.read_odd_move(self.end_of_move_bytes(offset + piece));
         }
-        if let Some(end) = self.read_spaced_marker() {
+        if let Some(end) = self.read_spaced_marker(rest) {
             return end;
         }
         // Markdown escapes signs, as in `\$14`.
@@ -814,7 +818,9 @@ impl<'a> GameReader<'a> {
             self.at += 1;
             return None;
         }
-        if self.pass_markup() {
+        let length = markup(rest);
+        if length > 0 {
+            self.at += length;
             return None;
         }
         // `[1]`
@@ -832,11 +838,10 @@ impl<'a> GameReader<'a> {
         self.at = offset + text.len();
         if text.len() == WINDOW {
             // A longer word is neither a move nor a mark.
-            while self
-                .text
-                .get(self.at)
-                .is_some_and(|byte| !byte.is_ascii_whitespace() && !b"{}()[];*".contains(byte))
-                && markup(self.text.ahead(self.at)) == 0
+            while let Some(byte) = self.text.get(self.at)
+                && !byte.is_ascii_whitespace()
+                && !b"{}()[];*".contains(byte)
+                && !(b"<&".contains(byte) && markup(self.text.ahead(self.at)) > 0)
             {
                 self.at += 1;
             }
@@ -864,8 +869,12 @@ impl<'a> GameReader<'a> {
         if !signs.is_empty() {
             self.at = offset + signs.len();
             // A sign directly after a move, as in `e5∆`, belongs to this move.
-            let before = self.text.behind(self.game, offset).last().copied();
-            if signs == text && before.is_some_and(is_move_byte) {
+            let is_glued = offset > self.game
+                && self
+                    .text
+                    .get(offset - 1)
+                    .is_some_and(|byte| is_move_byte(*byte));
+            if signs == text && is_glued {
                 return None;
             }
             if !text_means_idea(signs) || !self.move_follows() || self.is_next_move(offset) {
