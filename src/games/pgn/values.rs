@@ -12,22 +12,36 @@ use crate::games::pgn::{Tags, tag_text};
 /// error.
 pub(crate) const HIGHEST_RATING: u16 = 4000;
 
-/// Parses the value of a rating tag, such as `2400`, `1200?`, `1400 (club)` or `DWZ=1500`. Ignores the number of games
-/// after the `P` in a provisional rating of the US Chess Federation, such as `1500P23`. The rest of the text must
-/// contain exactly one number, and this number must be from 1 to 4,000. Otherwise returns `None`.
+/// Parses the value of a rating tag, such as `2400`, `1200?`, `1400 (club)`, `DWZ=1500`, `2,400` or `2400.5`. Ignores
+/// decimal places, and the number of games after the `P` in a provisional rating of the US Chess Federation, such as
+/// `1500P23`. The rest of the text must contain exactly one number, and this number must be from 1 to 4,000. Otherwise
+/// returns `None`.
 pub(crate) fn rating(value: &[u8]) -> Option<u16> {
     let is_digit = u8::is_ascii_digit;
     let start = value.iter().position(is_digit)?;
-    let digits = value[start..].iter().take_while(|byte| is_digit(byte));
-    let end = start + digits.count();
-    let rest = match &value[end..] {
+    let digits = |text: &[u8]| text.iter().take_while(|byte| is_digit(byte)).count();
+    let (number, rest) = value[start..].split_at(digits(&value[start..]));
+    let (thousands, number, rest) = match (number, rest) {
+        // `2,400`
+        ([thousands], [b',' | b'.' | b'\'' | b' ', rest @ ..]) if digits(rest) == 3 => {
+            let (number, rest) = rest.split_at(3);
+            (u16::from(thousands - b'0'), number, rest)
+        }
+        _ => (0, number, rest),
+    };
+    let rest = match rest {
         [b'P' | b'p', games @ ..] if !games.is_empty() && games.iter().all(is_digit) => &[],
+        // `2400.5`
+        [b'.' | b',', rest @ ..] if number.len() > 2 && (1..=2).contains(&digits(rest)) => {
+            &rest[digits(rest)..]
+        }
         rest => rest,
     };
     if value[..start].ends_with(b"-") || rest.iter().any(is_digit) {
         return None;
     }
-    let elo = str::from_utf8(&value[start..end]).ok()?.parse().ok();
+    let elo: u16 = str::from_utf8(number).ok()?.parse().ok()?;
+    let elo = elo.checked_add(1000 * thousands);
     elo.filter(|elo| (1..=HIGHEST_RATING).contains(elo))
 }
 
