@@ -4,6 +4,7 @@ use std::{
     ffi::OsStr,
     fs::{self, File},
     io::{self, Read},
+    ops::Range,
     path::{Component, Path, Prefix},
 };
 
@@ -110,6 +111,7 @@ impl Format {
             [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => Some(&ZSTD),
             // The name of the compression method, for example `-lh5-` or `-lzs-`.
             [_, _, b'-', b'l', b'h' | b'z', _, b'-', ..] => Some(&LHA),
+            _ if is_old_tar(start) => Some(&TAR),
             _ => None,
         }
     }
@@ -148,7 +150,7 @@ impl Format {
 }
 
 /// The number of bytes at the start of a file that are needed to recognize every format with a signature.
-pub(crate) const MAX_SIGNATURE_LENGTH: usize = 265;
+pub(crate) const MAX_SIGNATURE_LENGTH: usize = 512;
 
 const GZIP: Format = Format::new(
     FileKind::Gzip,
@@ -172,6 +174,7 @@ const ZIP: Format = Format::new(
 );
 const RAR: Format = Format::archive("a RAR archive");
 const LHA: Format = Format::archive("an LHA archive");
+const TAR: Format = Format::archive("a tar archive");
 const CHESSBASE: Format = Format::games("a ChessBase database");
 const SCID: Format = Format::games("a Scid database");
 const ARENA_BOOK: Format = Format::games("an Arena book (ABK)");
@@ -185,6 +188,21 @@ const UTF_32: Format = Format::foreign(
 );
 const WEB_PAGE: Format = Format::foreign("a web page", "download the file to which the page links");
 const IMAGE: Format = Format::foreign("an image", "give a file of games");
+
+/// Returns `true` if the first 512 bytes of a file are the header of a tar archive in the format of Unix version 7, which
+/// has no signature. The header contains the sum of its bytes as an octal number. For the sum, the bytes of this number
+/// count as spaces.
+fn is_old_tar(start: &[u8]) -> bool {
+    const SUM: Range<usize> = 148..156;
+    let Some(header) = start.get(..512) else {
+        return false;
+    };
+    let digits = str::from_utf8(&header[SUM]).unwrap_or_default();
+    let stated = u32::from_str_radix(digits.trim_matches(['\0', ' ']), 8);
+    let others = header[..SUM.start].iter().chain(&header[SUM.end..]);
+    let sum = others.map(|byte| u32::from(*byte)).sum::<u32>() + 8 * u32::from(b' ');
+    stated.is_ok_and(|stated| stated == sum)
+}
 
 /// The signature of a file format: an offset in the file, and the bytes at this offset.
 type Signature = (usize, &'static [u8]);
@@ -231,8 +249,8 @@ const SIGNATURES: &[(Signature, Format)] = &[
     ((0, b"7z\xbc\xaf\x27\x1c"), Format::archive("a 7z archive")),
     ((0, b"Rar!\x1a\x07"), RAR),
     ((0, b"RE~^"), RAR),
-    ((257, b"ustar\0"), Format::archive("a tar archive")),
-    ((257, b"ustar  \0"), Format::archive("a tar archive")),
+    ((257, b"ustar\0"), TAR),
+    ((257, b"ustar  \0"), TAR),
     ((0, b"MSCF\0\0\0\0"), Format::archive("a cabinet archive")),
     ((7, b"**ACE**"), Format::archive("an ACE archive")),
     ((0, b"EGGA"), Format::archive("an EGG archive")),
@@ -371,7 +389,7 @@ impl FileKind {
         Ok(FileKind::of_start(&start))
     }
 
-    /// Determines the kind of a file from `start`, its first bytes. `start` need not be longer than 265 bytes.
+    /// Determines the kind of a file from `start`, its first bytes. `start` need not be longer than 512 bytes.
     pub fn of_start(start: &[u8]) -> FileKind {
         Format::of_start(start).map_or(FileKind::Other, |format| format.kind)
     }

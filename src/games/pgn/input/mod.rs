@@ -608,7 +608,7 @@ pub(super) fn foreign(path: &Path, text: &[u8]) -> Option<String> {
             _ => described(format.name, format.advice),
         };
     }
-    if !start.contains(&0) {
+    if !start.contains(&0) || is_filled_up_text(start) {
         return None;
     }
     if let Some(format) = Format::of_wide_text(start) {
@@ -630,6 +630,13 @@ pub(super) fn foreign(path: &Path, text: &[u8]) -> Option<String> {
         "binary data, not PGN",
         "give a PGN file, uncompressed or compressed with gzip, bzip2, zstd or zip",
     )
+}
+
+/// Returns `true` if `start` is text that ends with zeros, with which some programs fill up a file after Ctrl-Z.
+fn is_filled_up_text(start: &[u8]) -> bool {
+    let end = start.iter().rposition(|byte| *byte != 0);
+    let mut text = start[..end.map_or(0, |last| last + 1)].iter();
+    end.is_some() && text.all(|byte| !byte.is_ascii_control() || b"\t\n\r\x1a".contains(byte))
 }
 
 /// Returns `true` if a line in the start of a file looks like a tag pair of PGN.
@@ -997,6 +1004,7 @@ mod tests {
             b"Read me",
             b"[Event \"x\"]\n\0\n",
             b"% escaped",
+            b"1. e4 e5\x1a\0\0\0",
         ] {
             assert_eq!(foreign(Path::new("x"), text), None, "{text:?}");
         }
@@ -1014,6 +1022,15 @@ mod tests {
         // In POSIX archives, a zero follows the magic `ustar`; in GNU archives, a blank.
         let mut gnu_tar = tar.clone();
         gnu_tar[257..265].copy_from_slice(b"ustar  \0");
+        // The archives of Unix version 7 have only a checksum.
+        let mut old_tar = vec![0; 1024];
+        old_tar[..5].copy_from_slice(b"a.pgn");
+        old_tar[100..108].copy_from_slice(b"000644 \0");
+        old_tar[148..156].copy_from_slice(b"        ");
+        let sum: u32 = old_tar.iter().map(|byte| u32::from(*byte)).sum();
+        let field = format!("{sum:06o}\0 ");
+        old_tar[148..156].copy_from_slice(field.as_bytes());
+        old_tar[512..524].copy_from_slice(b"[Event \"x\"]\n");
         let ace = [&[0x12, 0x34, 0x31, 0, 0, 0x90, 0][..], b"**ACE**", &[0; 30]].concat();
         let book: Vec<u8> = (1..40u64)
             .flat_map(|i| [(i << 58 | i).to_be_bytes(), [9, 0, 0, 1, 0, 0, 0, 0]].concat())
@@ -1023,6 +1040,7 @@ mod tests {
             (&utf_16[..], "UTF-16"),
             (&tar, "tar"),
             (&gnu_tar, "tar"),
+            (&old_tar, "tar"),
             (&ace, "ACE"),
             (b"\x1f\x5a-lh5-\x99\0", "LHA"),
             (&book, "Polyglot"),
