@@ -213,6 +213,6 @@ fn games_without_clock_times_are_told() {
     let said = String::from_utf8(output.stderr).unwrap();
     assert_eq!(
         said,
-        "no mean times: no clock times ([%clk] or [%emt]) of these moves in 2 games\n"
+        "no mean times: no clock times ([%clk] with a readable TimeControl, or [%emt]) of these moves in 2 games\n"
     );
 }

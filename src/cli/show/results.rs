@@ -109,7 +109,7 @@ fn run_explored(args: &Args, context: Context) -> anyhow::Result<()> {
         && times.moves.is_empty()
     {
         context.say(&format!(
-            "no mean times: no clock times ([%clk] or [%emt]) of these moves in {}\n",
+            "no mean times: no clock times ([%clk] with a readable TimeControl, or [%emt]) of these moves in {}\n",
             plural(times.read, "game")
         ));
     }
