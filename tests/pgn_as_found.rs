@@ -685,6 +685,51 @@ fn a_game_that_begins_later_without_a_fen_is_rejected() {
     make("1. e4 e5 1-0 2. Nf3 Nc6 0-1\n").games(1, 1);
 }
 
+/// Without a result between two games, the moves of the second one are not played after those of the first one.
+#[test]
+fn the_number_of_a_first_move_after_other_moves() {
+    for (first, second) in [
+        ("1. e4 e5", "1. d4 d5"),
+        ("1.e4 e5 2.Nf3", "1.d4 d5"),
+        ("1 e4 e5", "1 d4 d5"),
+        ("[1] e4 e5", "[1] d4 d5"),
+        ("[White \"A\"]\n\n1. e4 e5 {x} (1... c5 2. Nf3)", "1. d4 d5"),
+        ("1. e4 e5 $1", "1. \u{265f}d4 d5"),
+    ] {
+        for between in ["\n\n", "\r\n\r\n", "\r\r", "\n \t\n\n"] {
+            let text = format!("{first}{between}{second}{between}");
+            make(text.repeat(2)).games(4, 0).line("e4", 2).line("d4", 2);
+        }
+        // Another game may begin here, or the numbers may be wrong.
+        for between in ["\n", " ", "\r\n", " | ", "\n{x} ", "%0A", "\\n"] {
+            let text = format!("{first}{between}{second}{between}d6 *\n\n1. c4 c5 *\n");
+            let made = make(text);
+            made.games(1, 1).line("c4", 1).plies(2);
+            let reason = &made.report.rejected[0].reason;
+            assert!(
+                reason.contains("put a result such as * or a blank line before it"),
+                "{reason}"
+            );
+        }
+    }
+    make("e4 e5\n\n1. d4 d5").games(2, 0).plies(4);
+    for game in [
+        "1. e4 1. e5 2. Nf3 2. Nc6 1-0",
+        "0. e4 e5 1. Nf3 Nc6 1-0",
+        "1. e4 1... e5 1... 2. Nf3 Nc6 1-0",
+        "1. e4 e5 (1. d4 d5 1. c4) 2. Nf3 Nc6 1-0",
+        "1. e4 e5 2. Nf3 {1. d4\n\n1. d4} Nc6 1-0",
+        "1. e4 e5 2. Nf3 Nc6 1 - 0",
+        "1. e4 e5 2. Nf3 Nc6\n\n1:0",
+    ] {
+        make(game).games(1, 0).line("e4 e5 Nf3", 2).plies(4);
+    }
+    // The rest of a game that is rejected for another reason does not hide the next game.
+    make("5. e4 e5 6. d4\n1. d4 d5\n\n1. c4 c5 1-0")
+        .games(1, 1)
+        .line("c4", 2);
+}
+
 #[test]
 fn a_tag_between_moves_begins_no_game_if_the_moves_go_on() {
     let text = |tag: &str, number: &str| {
@@ -866,6 +911,57 @@ fn games_on_one_line_of_a_web_page() {
             "{end}: {warnings:?}"
         );
     }
+}
+
+/// Signs between games and tags on a single line neither end games nor hide moves.
+#[test]
+fn games_on_one_line_with_signs_between_them() {
+    for separator in [
+        " | ",
+        "|",
+        " || ",
+        " * ",
+        ", ",
+        " / ",
+        " = ",
+        " - ",
+        " ~ ",
+        " > ",
+        " \u{2022} ",
+        "%0A",
+        "%0d%0a",
+        "%20",
+        "\\n",
+        "\\r\\n",
+        "\\t",
+        " \\\\n ",
+    ] {
+        let game = [
+            "[Event \"A\"]",
+            "[White \"A\"]",
+            "[Result \"1-0\"]",
+            "1. e4 e5 2. Nf3 1-0",
+            "",
+        ];
+        let made = make(game.join(separator).repeat(3));
+        made.games(3, 0).plies(9).line("e4 e5 Nf3", 6);
+    }
+    for separator in [
+        " | ", "|", " * ", ", ", " / ", " - ", "%0A", "\\n", "\n| ", "\n- ",
+    ] {
+        let games = ["1. e4 e5 2. Nf3 1-0", "1. d4 d5 0-1", "1. c4 c5 *"];
+        let made = make(games.join(separator));
+        made.games(3, 0).plies(7).line("e4 e5 Nf3", 2).line("c4", 1);
+    }
+    make("| 1. e4 | e5 |\n| 2. Nf3 | Nc6 |\n| 1-0 |\n")
+        .games(1, 0)
+        .plies(4)
+        .line("e4 e5 Nf3", 2);
+    // Text that contains a move may stand between the tags of a game.
+    make("[White \"A\"] (after 1. e4 e5) [Black \"B\"]\n\n1. d4 d5 1-0")
+        .games(1, 0)
+        .plies(2)
+        .line("d4", 2);
 }
 
 /// Tags after an unclosed comment are not left out without a word.

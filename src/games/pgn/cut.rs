@@ -460,6 +460,7 @@ mod tests {
                     Just("\n(est.)"), Just(" x"), Just("\nx y\n"), Just("[Site \"a\n"), Just("b\"]"), Just("c\"]\n"), Just("\"]"), Just("\n% d\"]\n"), Just("\n;\"]\n"), Just(" Qg20-1 "), Just("\n{ d\"] "),
                     Just("--"), Just("1/2"), Just("\u{2013}"), Just("\u{a0}"), Just("[x]"), Just("[x\n"), Just("[White \"z\"]\n"), Just("x y"),
                     Just("0.5-0.5"), Just("1:0"), Just("draw"), Just(" White wins\n"), Just("2-0"), Just("remis"), Just("\u{2206}"), Just("\u{200b}"), Just("0-0"), Just("\u{2026}"), Just("\u{25a1}"),
+                    Just("| "), Just("%0A"), Just("\\n"), Just("\n\n1. c4"), Just("\n1. c4"), Just("[1]"),
                 ],
                 0..60,
             ),

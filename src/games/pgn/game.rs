@@ -13,8 +13,9 @@ use super::{
     result::GameResult,
     tags::{
         BadTagLines, MoveNumber, Movetext, NextLines, Tag, Tags, beginning_of_moves,
-        bracketed_number, damaged_start_tag, end_of_bad_tag, ends_game, first_tag, is_tag_start,
-        moves_begin, number_after_tags, read_tag, tag_on_next_lines, tag_text,
+        bracketed_number, damaged_start_tag, end_of_bad_tag, ends_game, find_first_move,
+        first_move_follows, first_tag, is_tag_start, moves_begin, number_after_tags, read_tag,
+        tag_on_next_lines, tag_text,
     },
     text::Text,
     word::{blank, first_word, is_control, markup},
@@ -72,6 +73,8 @@ pub struct GameReader<'a> {
     pub(super) emphasis_end: Option<usize>,
     /// Whether a blank has separated the letter of a piece from the rest of a move in the current game.
     pub(super) has_lone_pieces: bool,
+    /// Whether the moves of the current game cannot be read, so that the rest of them is skipped.
+    pub(super) is_broken: bool,
 }
 
 impl<'a> GameReader<'a> {
@@ -98,6 +101,7 @@ impl<'a> GameReader<'a> {
             beginning: None,
             emphasis_end: None,
             has_lone_pieces: false,
+            is_broken: false,
         }
     }
 
@@ -168,6 +172,7 @@ impl<'a> GameReader<'a> {
         self.tags.clear();
         self.has_unreadable_marker = false;
         self.has_lone_pieces = false;
+        self.is_broken = false;
         self.first_tag = None;
         self.first_comment = None;
         self.depth = 0;
@@ -252,6 +257,8 @@ impl<'a> GameReader<'a> {
                 b'<' | b'[' | b'&' if self.pass_stray_markup() => {}
                 _ => match self.pass_comment() {
                     Ok(true) => {}
+                    // `%0A`
+                    Ok(false) if self.pass_blank() => {}
                     Ok(false) => return,
                     Err(end) => {
                         self.stray_text.get_or_insert(self.at);
@@ -537,10 +544,22 @@ impl<'a> GameReader<'a> {
             _ => moves_begin(line.ahead(0)),
         };
         if may_end_tags && !is_line {
-            return None;
+            // `[Result "1-0"] * 1. e4`
+            let after = line.ahead(0).strip_prefix(b"*");
+            return after.is_some_and(first_move_follows).then_some(self.at + 1);
         }
         if let Some(tag) = first_tag(line) {
-            return (!may_end_tags).then_some(self.at + tag);
+            if may_end_tags {
+                return None;
+            }
+            // `[Event "a"] = 1. e4 e5 1-0 = [Event "b"]`
+            let begins_game = || {
+                read_tag(self.text, self.at + tag)
+                    .is_some_and(|(tag, _)| !self.tags.lacks_name(tag.name))
+            };
+            let mv = find_first_move(self.text.passed(self.at, self.at + tag))
+                .filter(|mv| *mv > 0 && begins_game());
+            return Some(self.at + mv.unwrap_or(tag));
         }
         match tag_on_next_lines(self.text, self.at) {
             NextLines::Tag {

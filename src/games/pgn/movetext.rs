@@ -7,7 +7,10 @@ use thiserror::Error;
 use super::{
     game::{CommentEnd, GameReader},
     result::{GameResult, MAX_MARKER_LENGTH},
-    tags::{MoveNumber, Tags, bracketed_number, emphasized, ends_game, number_of_late_move},
+    tags::{
+        MoveNumber, Tags, after_first_number, bracketed_number, emphasized, ends_game,
+        ends_with_blank_line, number_of_late_move,
+    },
     text::WINDOW,
     word::{
         blank, cross, dash, figurine, first_word, is_move_byte, is_null_move, is_part_of_words,
@@ -104,6 +107,12 @@ pub enum FlawKind {
         /// Whether the move is Black's.
         is_black: bool,
     },
+    /// The number 1 of a first move follows other moves of the game. Either another game begins there, or the numbers
+    /// are wrong.
+    #[error(
+        "the move number 1 follows: if another game begins there, put a result such as * or a blank line before it"
+    )]
+    SecondStart,
 }
 
 impl<'a> GameReader<'a> {
@@ -312,6 +321,8 @@ impl<'a> GameReader<'a> {
             match *self.text.get(self.at)? {
                 b' ' | b'\n' | b'\r' | b'.' | b'\t' => self.at += 1,
                 b'a'..=b'h' | b'A'..=b'Z' => return Some(()),
+                // The number of the first move must be checked.
+                b'1' if !self.text.get(self.at + 1).is_some_and(u8::is_ascii_digit) => return None,
                 b'1'..=b'9' => {
                     let mut end = self.at + 1;
                     while self.text.get(end).is_some_and(u8::is_ascii_digit) {
@@ -319,7 +330,6 @@ impl<'a> GameReader<'a> {
                     }
                     // All other digits begin a termination marker, such as `1 - 0`, or castling.
                     match (self.text.get(end)?, self.text.get(end + 1)) {
-                        // The number of the first move must be checked.
                         _ if self.moves == 0 => return None,
                         // `1.0-0.0` is a termination marker.
                         (b'.', Some(b'0')) => return None,
@@ -635,8 +645,8 @@ impl<'a> GameReader<'a> {
             _ => {
                 // The common case is a move number with dots, often directly followed by the move.
                 self.at = end;
-                if self.moves == 0
-                    && let Some(end) = self.end_before_late_move(offset)
+                if (self.moves == 0 || digits == b"1")
+                    && let Some(end) = self.end_before_number(offset)
                 {
                     return Some(end);
                 }
@@ -654,22 +664,60 @@ impl<'a> GameReader<'a> {
         }
     }
 
-    /// Returns the token for the end of the current game, and skips its moves, if the number at `offset` is that of a
-    /// later move than the first one of a game, and no tag says in which position the game begins. The moves would be
-    /// played from a wrong position. No move must have been read.
+    /// Returns the token for the end of the current game if the moves after the number at `offset` would be played from
+    /// a wrong position. Otherwise returns `None`.
     #[cold]
+    fn end_before_number(&mut self, offset: usize) -> Option<Token<'a>> {
+        match self.moves {
+            0 => self.end_before_late_move(offset),
+            // `1. e4 1. e5`
+            1 => None,
+            _ => self.end_before_first_move(offset),
+        }
+    }
+
+    /// Returns the token for the end of the current game, and skips its moves, if the number at `offset` is that of a
+    /// later move than the first one of a game, and no tag says in which position the game begins. No move must have
+    /// been read.
     fn end_before_late_move(&mut self, offset: usize) -> Option<Token<'a>> {
-        if self.depth > 0 || self.tags().fen().is_some() {
+        if self.depth > 0 || self.is_broken || self.tags().fen().is_some() {
             return None;
         }
         let (number, is_black): MoveNumber = number_of_late_move(self.text.ahead(offset))?;
-        // The numbers of later moves do not matter.
-        self.moves = 1;
+        Some(self.broken(FlawKind::NoStart { number, is_black }, offset))
+    }
+
+    /// Returns the token for the end of the current game if the number 1 of White's first move is at `offset`. Moves must
+    /// precede it. After a blank line, the next game begins there. Elsewhere, the numbers may also be wrong, so the rest of
+    /// the moves is skipped.
+    fn end_before_first_move(&mut self, offset: usize) -> Option<Token<'a>> {
+        let mv = after_first_number(self.text.ahead(offset))?;
+        let may_be_move = mv.first().is_some_and(u8::is_ascii_alphabetic) || figurine(mv) > 0;
+        if self.depth > 0 || !may_be_move {
+            return None;
+        }
+        let bracket = usize::from(self.text.get(offset - 1) == Some(&b'['));
+        let before = self.text.behind(self.game, offset - bracket);
+        let words = before.rsplit(u8::is_ascii_whitespace);
+        let mut numbers = words
+            .filter_map(leading_number)
+            .filter(|(_, rest)| rest.starts_with(b"."));
+        // `0. e4 e5 1. Nf3`
+        if numbers.next().is_some_and(|(number, _)| number == 0) {
+            return None;
+        }
+        if ends_with_blank_line(before) {
+            self.at = offset - bracket;
+            return Some(Token::End(GameEnd::Complete(None)));
+        }
+        (!self.is_broken).then(|| self.broken(FlawKind::SecondStart, offset))
+    }
+
+    /// Skips the rest of the current game, and returns the token that reports the flaw `reason` at `offset`.
+    fn broken(&mut self, reason: FlawKind, offset: usize) -> Token<'a> {
+        self.is_broken = true;
         self.skip_moves();
-        Some(Token::End(GameEnd::Broken(Flaw {
-            reason: FlawKind::NoStart { number, is_black },
-            offset,
-        })))
+        Token::End(GameEnd::Broken(Flaw { reason, offset }))
     }
 
     /// Returns `true` if the zeros at `offset` are the decimal places of a number, such as the evaluation `0.00`.
@@ -750,20 +798,14 @@ impl<'a> GameReader<'a> {
             if digits > 1 && word[..digits] != *b"10" && castling.get(dash(castling)) == Some(&b'0')
             {
                 self.at = end_of_digits - 1;
-                return match self.moves {
-                    0 => self.end_before_late_move(offset),
-                    _ => None,
-                };
+                return self.end_before_number(offset);
             }
             self.at = offset + word.len();
             let text = word;
             if !text.iter().all(u8::is_ascii_digit) {
                 return Some(Token::Unreadable { text, offset });
             }
-            return match self.moves {
-                0 => self.end_before_late_move(offset),
-                _ => None,
-            };
+            return self.end_before_number(offset);
         }
         let text = &word[..word.len() - GameResult::glued_length(word)];
         self.at = offset + text.len();
@@ -810,6 +852,11 @@ impl<'a> GameReader<'a> {
         }
         if let Some(end) = self.read_spaced_marker(rest) {
             return end;
+        }
+        // A bar separates games or the cells of a table.
+        if rest[0] == b'|' {
+            self.at += 1;
+            return None;
         }
         // Markdown escapes signs, as in `\$14`.
         if let [b'\\', next, ..] = rest

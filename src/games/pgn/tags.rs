@@ -381,12 +381,7 @@ pub(super) type MoveNumber = (u32, bool);
 /// blank line.
 pub(super) fn number_after_tags(text: Text<'_>, at: usize) -> Option<MoveNumber> {
     let mut rest = text.ahead(at);
-    let before = text.behind(0, at);
-    let blanks = &before[before.trim_ascii_end().len()..];
-    let breaks = memchr_iter(b'\n', blanks)
-        .count()
-        .max(memchr_iter(b'\r', blanks).count());
-    if breaks > 1 && rest.starts_with(b"[Event ") {
+    if rest.starts_with(b"[Event ") && ends_with_blank_line(text.behind(0, at)) {
         return None;
     }
     while rest.starts_with(b"[") {
@@ -403,6 +398,13 @@ pub(super) fn number_after_tags(text: Text<'_>, at: usize) -> Option<MoveNumber>
         rest = after.trim_ascii_start();
     }
     number_of_late_move(rest)
+}
+
+/// Returns `true` if a blank line is at the end of `before`, the text before an offset.
+pub(super) fn ends_with_blank_line(before: &[u8]) -> bool {
+    let blanks = &before[before.trim_ascii_end().len()..];
+    let has_two = |line_break| memchr_iter(line_break, blanks).nth(1).is_some();
+    has_two(b'\n') || has_two(b'\r')
 }
 
 /// Reads a move number at the start of a text. Returns `None` if there is no number, if no move can follow it, or if the
@@ -861,10 +863,32 @@ pub(crate) fn tag_text(value: &[u8]) -> Cow<'_, str> {
     text
 }
 
+/// Returns the text after the number of White's first move at the start of `text`, such as `1.` or `1`, and after the
+/// blanks there. Returns `None` if `text` does not begin with this number.
+pub(super) fn after_first_number(text: &[u8]) -> Option<&[u8]> {
+    let rest = text.strip_prefix(b"1")?;
+    let rest = rest.strip_prefix(b"]").unwrap_or(rest);
+    let dots = rest.iter().take_while(|byte| **byte == b'.').count();
+    (dots < 3).then(|| rest[dots..].trim_ascii_start())
+}
+
+/// Returns the offset in `text` of White's first move with its number, or `None` if `text` does not contain it.
+pub(super) fn find_first_move(text: &[u8]) -> Option<usize> {
+    memchr_iter(b'1', text).find(|at| {
+        !text[..*at].last().is_some_and(u8::is_ascii_digit) && first_move_follows(&text[*at..])
+    })
+}
+
+/// Returns `true` if only blanks are between the start of `text` and White's first move with its number, such as `1. e4`.
+pub(super) fn first_move_follows(text: &[u8]) -> bool {
+    after_first_number(text.trim_ascii_start())
+        .is_some_and(|rest| looks_like_move(without_marks(first_word(rest))))
+}
+
 /// The kind of text at the beginning of the moves of a game.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum Movetext {
-    /// A move number, such as `1.` or `[1]`.
+    /// A move number, such as `1.` or `[1]`. A sign may separate it from the text before it, as in `| 1.`.
     Number,
     /// A move without a number, or a null move before a move.
     Move,
@@ -881,6 +905,13 @@ pub(super) fn moves_begin(text: &[u8]) -> bool {
 /// of a game. Examines at most [`WINDOW`] bytes. A null move alone may be a line of dashes.
 pub(super) fn beginning_of_moves(text: &[u8]) -> Option<Movetext> {
     let text = &text[..text.len().min(WINDOW)];
+    // `| 1. e4`
+    if let [sign, rest @ ..] = text
+        && b"|,/~>=+#^-".contains(sign)
+        && first_move_follows(rest)
+    {
+        return Some(Movetext::Number);
+    }
     let number = bracketed_number(text);
     if number > 0 {
         let after = text[number..].trim_ascii_start();

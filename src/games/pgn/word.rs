@@ -37,11 +37,14 @@ pub(super) fn is_part_of_words(byte: u8) -> bool {
 ///
 /// Unusual blanks are the spaces of Unicode, characters without width, and the ellipsis, which can replace the dots of a
 /// move number. A no-break space or an ellipsis may also be a single byte of Windows-1252. Control characters are
-/// unusual blanks, too: DOS ends a file with Ctrl-Z, and some programs fill it up with zeros. `text` must not start
-/// inside a UTF-8 character, because a byte of this character could then be taken for such a blank.
+/// unusual blanks, too: DOS ends a file with Ctrl-Z, and some programs fill it up with zeros. So are the escapes of
+/// blanks and line breaks in addresses (`%20`, `%0A`) and in JSON (`\n`). `text` must not start inside a UTF-8
+/// character, because a byte of this character could then be taken for such a blank.
 pub(super) fn blank(text: &[u8]) -> usize {
     match text {
         [byte, ..] if is_control(*byte) => 1,
+        [b'%', b'0', b'9' | b'A' | b'D' | b'a' | b'd', ..] | [b'%', b'2', b'0', ..] => 3,
+        [b'\\', b'n' | b'r' | b't', ..] => 2,
         [0x85 | 0xa0, ..] => 1,
         // Next line, no-break space, soft hyphen.
         [0xc2, 0x85 | 0xa0 | 0xad, ..] => 2,
@@ -183,7 +186,7 @@ pub(super) fn markup(text: &[u8]) -> usize {
 }
 
 /// Returns the first word of `text`. A word ends before a blank, an asterisk, a bracket, a brace, a parenthesis, a
-/// semicolon or markup. An asterisk outside comments is always a termination marker, so it does not belong to a word.
+/// semicolon, a vertical bar or markup. An asterisk outside comments is always a termination marker, so it does not belong to a word.
 pub(super) fn first_word(text: &[u8]) -> &[u8] {
     /// For each byte, whether a word may end before it.
     static MAY_END: [bool; 256] = {
@@ -196,7 +199,18 @@ pub(super) fn first_word(text: &[u8]) -> &[u8] {
                 || this >= 0x80
                 || matches!(
                     this,
-                    b'{' | b'}' | b'(' | b')' | b'[' | b']' | b';' | b'*' | b'<' | b'&'
+                    b'{' | b'}'
+                        | b'('
+                        | b')'
+                        | b'['
+                        | b']'
+                        | b';'
+                        | b'*'
+                        | b'|'
+                        | b'<'
+                        | b'&'
+                        | b'%'
+                        | b'\\'
                 );
             byte += 1;
         }
@@ -205,6 +219,7 @@ pub(super) fn first_word(text: &[u8]) -> &[u8] {
     let is_end = |at: usize| match text[at] {
         byte if !MAY_END[usize::from(byte)] => false,
         b'<' | b'&' => markup(&text[at..]) > 0,
+        b'%' | b'\\' => blank(&text[at..]) > 0,
         0x80.. => match blank(&text[at..]) {
             0 => false,
             1 => at == 0 || text[at - 1].is_ascii(),
@@ -257,6 +272,9 @@ mod tests {
             "e4\u{2026}e5",
             "e4\u{2060}",
             "e4\u{202f}e5",
+            "e4%0D%0A2.",
+            "e4%20e5",
+            "e4\\ne5",
         ] {
             assert_eq!(first_word(text.as_bytes()), b"e4", "{text}");
         }
