@@ -20,6 +20,7 @@ use super::{
         moves_begin, number_after_tags,
     },
     text::{Text, WINDOW},
+    word::is_control,
 };
 
 /// The maximum distance in bytes from the beginning of one game to the beginning of the next: 16 MiB. A [`Cutter`]
@@ -221,8 +222,12 @@ fn line_before_is_tag(text: &[u8], at: usize) -> bool {
             let begins_game = moves_begin(line)
                 && memchr2(b'{', b'}', line).is_none_or(|brace| line[brace] == b'{')
                 && text[at..].starts_with(b"[Event ");
-            let may_be_text =
-                (is_next_to || !line.is_ascii() && !moves_begin(line)) && !begins_game;
+            // Unusual blanks may precede a bracket.
+            let may_begin_blank =
+                |byte: &u8| !byte.is_ascii() || is_control(*byte) || b"%\\".contains(byte);
+            let may_be_text = (is_next_to
+                || line.iter().any(may_begin_blank) && !moves_begin(line))
+                && !begins_game;
             // The number of a list looks like a move number if the tag below it is not examined.
             let digits_end = line
                 .iter()
@@ -438,6 +443,17 @@ mod tests {
             let whole = games(text.as_bytes(), 1 << 20);
             for batch_size in [1, 10, 100, 400] {
                 assert_eq!(games(text.as_bytes(), batch_size), whole, "{number}");
+            }
+        }
+    }
+
+    #[test]
+    fn blanks_of_all_kinds_may_precede_a_bracket_above_tags() {
+        for blank in ["\0", "\u{a0}", "%0A", "\\n", " "] {
+            let text = format!("[A \"x\"]\n{blank}[2-0)\n\n\n[FEN \"8/8 w\"]\n\n").repeat(20);
+            let whole = games(text.as_bytes(), 1 << 20);
+            for batch_size in [1, 30, 100] {
+                assert_eq!(games(text.as_bytes(), batch_size), whole, "{blank:?}");
             }
         }
     }
