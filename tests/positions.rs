@@ -210,6 +210,28 @@ fn requests_that_are_no_list_of_positions_are_refused() {
 }
 
 #[test]
+fn answers_that_are_too_large_together_are_refused() {
+    let dir = temp();
+    let moves = [
+        "a3", "a4", "b3", "b4", "c3", "c4", "d3", "d4", "e3", "e4", "f3", "f4",
+    ];
+    let games = moves.map(|mv| {
+        let name = mv.repeat(125);
+        format!("[White \"{name}\"]\n[Black \"{name}\"]\n\n1. {mv} *\n\n")
+    });
+    fs::write(dir.path().join("games.pgn"), games.concat()).unwrap();
+    let served = Served::start(dir.path(), "-q --no-cache games.pgn");
+    let body = json!(vec![START; 1000]).to_string();
+    let reply = served.post("/positions?topGames=4&recentGames=8", KIND, &body);
+    let problem = "the answers have more than 8 MiB: send fewer positions, or request fewer moves and games\n";
+    assert_eq!((reply.status, &*reply.text()), (400, problem));
+    let few = ask(&served, "topGames=4&recentGames=8", &[START; 100]);
+    assert_eq!(few.as_array().unwrap().len(), 100);
+    let many = ask(&served, "moves=0", &[START; 1000]);
+    assert_eq!(many.as_array().unwrap().len(), 1000);
+}
+
+#[test]
 fn a_list_that_arrives_slowly_is_given_up() {
     let dir = temp();
     let served = Served::start(dir.path(), args!["-q", "--no-cache", sample("famous.pgn")]);

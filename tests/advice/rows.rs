@@ -349,6 +349,11 @@ pub const FOLLOWED_ELSEWHERE: &[(&str, &str, &str)] = &[
         "a_journal_of_an_interrupted_program_is_named_and_the_advice_works",
     ),
     (
+        "send fewer positions, or request fewer moves and games",
+        "tests/positions.rs",
+        "answers_that_are_too_large_together_are_refused",
+    ),
+    (
         "send at most",
         "tests/serve_page.rs",
         "edits_that_are_too_long_for_an_address_are_sent_as_a_form",

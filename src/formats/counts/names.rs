@@ -255,7 +255,8 @@ impl TextColumn {
         let mut column = group.next_column()?.expect("the schema has the column");
         let values = column.typed::<ByteArrayType>();
         values.write_batch(&self.texts, Some(&self.levels), None)?;
-        (self.levels.clear(), self.texts.clear());
+        self.levels.clear();
+        self.texts.clear();
         column.close()
     }
 }
