@@ -90,7 +90,7 @@ cfg_if::cfg_if! {
         #[cfg(feature = "obs")]
         pub use self::{formats::obs, make_book::convert};
         #[cfg(all(feature = "obs", feature = "parquet"))]
-        pub use self::explore::repertoire;
+        pub use self::explore::{practice, repertoire};
     }
 }
 

@@ -392,20 +392,24 @@ fn the_commands_without_json_are_those_that_the_reference_names() {
             .map_while(|line| line.split_whitespace().next());
         names.filter(|name| *name != "help").collect()
     }
-    fn has_json(command: &str) -> bool {
+    /// Returns the command if it lacks the option, or those of its subcommands that lack it.
+    fn without_json(command: &str) -> Vec<String> {
         let help = help(command);
         let has_it = help
             .lines()
             .any(|line| line.trim_start().starts_with("--json"));
         let parts = commands(&help);
-        has_it
-            || !parts.is_empty()
-                && parts
-                    .iter()
-                    .all(|part| has_json(&format!("{command} {part}")))
+        match (has_it, parts.is_empty()) {
+            (true, _) => Vec::new(),
+            (false, true) => vec![command.to_owned()],
+            (false, false) => {
+                let parts = parts.iter().map(|part| format!("{command} {part}"));
+                parts.flat_map(|part| without_json(&part)).collect()
+            }
+        }
     }
     let all = help("");
-    let without = commands(&all).into_iter().filter(|name| !has_json(name));
+    let without = commands(&all).into_iter().flat_map(without_json);
     let without: Vec<String> = without.map(|name| format!("`{name}`")).collect();
     let (last, others) = without.split_last().unwrap();
     let others = others.join(", ");

@@ -65,7 +65,7 @@ fn commands_with_json(dir: &Path) -> BTreeSet<String> {
 }
 
 /// Command lines that together print every kind of JSON document, in the order in which their files are made.
-const PRINTED: [&str; 39] = [
+const PRINTED: [&str; 40] = [
     "make-book famous.pgn --bin f.bin --leveldb f.db --index-stats --obs f.obs.db3 --counts f.counts --min-game 1 --json",
     "make-book famous.pgn --explorer f.idx --json",
     "make-book online.pgn --explorer o.idx --time-control 180-480 --json",
@@ -105,6 +105,7 @@ const PRINTED: [&str; 39] = [
     "repertoire check r.pgn --color white --contradictions --json",
     "repertoire gaps r.pgn --color white --against online.pgn --json",
     "repertoire new online.pgn --reference f.idx --json",
+    "repertoire cards r.pgn --color white --out r.csv --json",
 ];
 
 #[test]

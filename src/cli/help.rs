@@ -7,7 +7,7 @@ use clap::{Arg, Command, builder::StyledStr};
 
 /// The common options, separated by spaces, of the commands that have too many options for a screen. A subcommand is
 /// named by its last word.
-const COMMON: [(&str, &str); 21] = [
+const COMMON: [(&str, &str); 23] = [
     ("make-book", "bin explorer max-ply min-game min-score"),
     ("download", "out since until speed rated max clocks"),
     ("show", "moves json player color since speed"),
@@ -38,6 +38,8 @@ const COMMON: [(&str, &str); 21] = [
     ("check", "color player since out limit"),
     ("gaps", "against color limit reach max-ply opponent"),
     ("new", "reference earlier out player since"),
+    ("practise", "color new limit against plain"),
+    ("cards", "color out force"),
 ];
 
 /// The commands that are not listed by `polybook -h`.

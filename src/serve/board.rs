@@ -12,7 +12,7 @@ use crate::{
     error::Error,
     explore::explorer::{Answer, Explorer, Line, MoveTime, Times, UnknownName},
     formats::evals::{Eval, Evals, Score, evaluation},
-    games::pgn::{CommentTimes, GameReader, Token, tag_text},
+    games::pgn::{CommentTimes, GameReader, Token, comment_text, tag_text},
 };
 
 /// Facts about a position that follow from the rules of chess: the FEN, the legal moves, and whether the side to move
@@ -488,20 +488,9 @@ impl Annotations {
         self.clk = time.left.or(self.clk);
         let score = evaluation(comment).flatten().map(|(score, _)| score);
         self.eval = score.or(self.eval);
-        let text = tag_text(comment);
-        let mut said = String::new();
-        let mut rest = &*text;
-        while let Some(start) = rest.find("[%") {
-            let Some(len) = rest[start..].find(']') else {
-                break;
-            };
-            said.push_str(&rest[..start]);
-            rest = &rest[start + len + 1..];
-        }
-        said.push_str(rest);
-        let words: Vec<&str> = said.split_whitespace().collect();
-        if !words.is_empty() {
-            self.comments.push(words.join(" "));
+        let text = comment_text(comment);
+        if !text.is_empty() {
+            self.comments.push(text);
         }
     }
 }

@@ -4,6 +4,31 @@
 /// part.
 pub const FOLLOWED_ELSEWHERE: &[(&str, &str, &str)] = &[
     (
+        "give the other side with --color",
+        "tests/repertoire/practise.rs",
+        "the_advice_about_files_of_results_works",
+    ),
+    (
+        "save the repertoire as a file",
+        "tests/repertoire/practise.rs",
+        "what_cannot_be_practised_is_refused",
+    ),
+    (
+        "rename it to begin anew",
+        "tests/repertoire/practise.rs",
+        "the_advice_about_files_of_results_works",
+    ),
+    (
+        "rename it",
+        "src/explore/practice/tests.rs",
+        "other_files_are_no_schedules",
+    ),
+    (
+        "use this version",
+        "src/explore/practice/tests.rs",
+        "other_files_are_no_schedules",
+    ),
+    (
         "give each archive as a file",
         "tests/inputs.rs",
         "bytes_before_a_zip_archive_are_a_warning",

@@ -5,6 +5,7 @@ mod build;
 mod check;
 mod gaps;
 mod new_moves;
+mod practise;
 
 use std::{fmt::Write as _, fs, path::Path, thread};
 

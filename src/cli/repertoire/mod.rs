@@ -1,9 +1,11 @@
-//! `polybook repertoire`: builds repertoires, checks games against them, and finds gaps and new moves.
+//! `polybook repertoire`: builds and practises repertoires, checks games against them, and finds gaps and new moves.
 
 mod build;
+mod cards;
 mod check;
 mod gaps;
 mod new_moves;
+mod practise;
 
 use std::{
     any::Any,
@@ -39,7 +41,7 @@ use super::{
     weighting::one_of,
 };
 
-/// Build a repertoire, check games against it, find its gaps, and find new moves
+/// Build and practise a repertoire, check games against it, find its gaps, and find new moves
 #[derive(clap::Args, Debug)]
 #[command(
     arg_required_else_help = false,
@@ -52,7 +54,8 @@ Examples:
   polybook repertoire build games.pgn --color white --out white.pgn
   polybook repertoire check white.pgn mine.pgn --color white --player \"my name\"
   polybook repertoire gaps white.pgn --color white --against games.pgn
-  polybook repertoire new week.pgn --reference games.pgn"
+  polybook repertoire new week.pgn --reference games.pgn
+  polybook repertoire practise white.pgn --color white"
 )]
 pub struct Args {
     #[command(subcommand)]
@@ -65,6 +68,8 @@ enum RepertoireCommand {
     Check(check::Args),
     Gaps(gaps::Args),
     New(new_moves::Args),
+    Practise(practise::Args),
+    Cards(cards::Args),
 }
 
 /// The number of bytes per read when a command examines the first games of a PGN file before it processes the file.
@@ -138,6 +143,8 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
         RepertoireCommand::Check(args) => check::run(args, context),
         RepertoireCommand::Gaps(args) => gaps::run(args, context),
         RepertoireCommand::New(args) => new_moves::run(args, context),
+        RepertoireCommand::Practise(args) => practise::run(args, context),
+        RepertoireCommand::Cards(args) => cards::run(args, context),
     }
 }
 

@@ -43,7 +43,7 @@ use self::{
     session::{Session, split_command},
 };
 pub use self::{
-    session::EngineSource,
+    session::{EngineSource, Random},
     settings::{Fallback, Play, Settings},
 };
 use crate::{

@@ -381,7 +381,12 @@ impl Session {
         if moves.is_empty() {
             return Ok(None);
         }
-        let chosen = choose(&moves, pos.turn(), self.settings.play, self.random.next());
+        let chosen = choose(
+            &moves,
+            pos.turn(),
+            self.settings.play,
+            self.random.next_number(),
+        );
         let line = self.line_from(pos, moves[chosen].mv)?;
         let most = self.settings.multi_pv.max(1);
         let first = if most == 1 { chosen } else { 0 };
@@ -416,7 +421,7 @@ impl Session {
     }
 
     fn fallback(&mut self) -> String {
-        let random = self.random.next();
+        let random = self.random.next_number();
         let chosen = self.game.as_ref().and_then(|game| {
             let pos = game.pos.position();
             let legal = pos.legal_moves();
@@ -818,18 +823,19 @@ impl SureScore {
 
 /// A pseudorandom number generator (SplitMix64 by G. L. Steele, D. Lea and C. H. Flood, 2014). Equal seeds produce
 /// equal sequences of numbers.
-pub(super) struct Random(u64);
+#[derive(Debug)]
+pub struct Random(u64);
 
 impl Random {
     /// Creates a generator with the given seed. If `seed` is 0, each generator gets a different random seed.
-    pub(super) fn new(seed: u64) -> Random {
+    pub fn new(seed: u64) -> Random {
         // The standard library creates the keys of its hashers from the system's random numbers.
         let new = || RandomState::new().build_hasher().finish();
         Random(if seed == 0 { new() } else { seed })
     }
 
     /// Returns the next random number, from 0 (inclusive) to 1 (exclusive).
-    pub(super) fn next(&mut self) -> f64 {
+    pub fn next_number(&mut self) -> f64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -1214,7 +1220,7 @@ mod tests {
         let mut random = Random::new(7);
         let mut counts = [0.0; 3];
         for _ in 0..2000 {
-            counts[choose(&ranked, Color::White, Play::Weighted, random.next())] += 1.0;
+            counts[choose(&ranked, Color::White, Play::Weighted, random.next_number())] += 1.0;
         }
         let expected = [4.0, 1.0, 1.0].map(|share| share * 2000.0 / 6.0);
         let squares = counts.iter().zip(expected);
@@ -1224,7 +1230,7 @@ mod tests {
         assert!(chi < 13.8, "{counts:?}");
         assert_eq!(choose(&ranked, Color::White, Play::Best, 0.99), 0);
         assert_eq!(choose(&ranked, Color::White, Play::Uniform, 0.5), 1);
-        assert_ne!(Random::new(0).next(), Random::new(0).next());
+        assert_ne!(Random::new(0).next_number(), Random::new(0).next_number());
         let lost = moves(&[(0, 0, 5), (0, 0, 9)]);
         assert_eq!(choose(&lost, Color::White, Play::Weighted, 0.9), 0);
     }

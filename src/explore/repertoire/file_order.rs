@@ -1,16 +1,16 @@
-//! The order in which a repertoire in PGN contains its moves.
+//! What a repertoire in PGN says about its moves apart from their results: their order, and the comments on them.
 
-use std::sync::Arc;
+use std::{collections::hash_map::Entry, sync::Arc};
 
 use rustc_hash::FxHashMap;
-use shakmaty::variant::VariantPosition;
+use shakmaty::{Move, variant::VariantPosition};
 
 use super::{OpenOptions, RepertoirePgn};
 use crate::{
     chess::position::{BookMove, Keyed},
     error::{Advice, Diagnosis, Error, Result},
     explore::tree::{MoveSource, SourceWrapper, TreeMove},
-    games::pgn::{Cutter, OpenLines, Step, StreamOptions, start_of},
+    games::pgn::{Cutter, OpenLines, Step, StreamOptions, comment_text, start_of},
 };
 
 /// The approximate size in bytes of a batch of games.
@@ -35,42 +35,13 @@ impl FileOrder {
     /// Returns an error if `pgn` cannot be read or was changed. Returns
     /// [`ErrorKind::TooLarge`](crate::ErrorKind::TooLarge) if the moves do not fit in memory.
     pub fn of(pgn: &RepertoirePgn, options: &OpenOptions<'_>) -> Result<FileOrder> {
-        pgn.check_unchanged()?;
-        let input = pgn.input();
         let most = options.memory.bytes / BYTES_PER_MOVE;
-        let stream = input.open(&StreamOptions {
-            stop: Arc::clone(&options.stop),
-            memory: input.unpacking_memory(options.memory.bytes),
-            temp_dir: options.memory.temp_dir.clone(),
-        })?;
-        let mut batches = Cutter::new(stream, BATCH_SIZE);
         let mut numbers = FxHashMap::default();
-        while let Some(batch) = batches.next_batch().map_err(|err| input.error(err))? {
-            let mut games = input.reader(&batch.text).with_variations(true);
-            while games.next_game() {
-                let start = start_of(games.tags()).ok();
-                let mut lines = OpenLines::of_game(start.map(|(_, start)| Keyed::new(start)));
-                loop {
-                    match lines.step(games.next_token()) {
-                        Step::Played { before, mv } => {
-                            let number = numbers.len();
-                            let mv = (before.identity(), mv.into());
-                            numbers.entry(mv).or_insert(number);
-                            if numbers.len() > most {
-                                let problem = Diagnosis::new(format!(
-                                    "this file contains more than {most} moves"
-                                ))
-                                .advise(Advice::larger("memory"));
-                                return Err(Error::too_large(pgn.path(), problem));
-                            }
-                        }
-                        Step::EndOfGame => break,
-                        _ => {}
-                    }
-                }
-            }
-        }
-        pgn.check_unchanged()?;
+        for_each_move(pgn, options, &mut |mv, _| {
+            let number = numbers.len();
+            numbers.entry(mv).or_insert(number);
+            check_memory(numbers.len(), most, pgn)
+        })?;
         Ok(FileOrder { numbers })
     }
 
@@ -82,6 +53,102 @@ impl FileOrder {
             order: self,
         }
     }
+}
+
+/// The comments on the moves of a repertoire in PGN.
+#[derive(Default, Debug)]
+pub struct MoveComments {
+    /// The first comment on each move, keyed by the identity of its position.
+    comments: FxHashMap<(u64, BookMove), String>,
+}
+
+impl MoveComments {
+    /// Reads the comments in `pgn`. `options` must be the options with which the file was opened.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if `pgn` cannot be read or was changed. Returns
+    /// [`ErrorKind::TooLarge`](crate::ErrorKind::TooLarge) if the comments do not fit in memory.
+    pub fn of(pgn: &RepertoirePgn, options: &OpenOptions<'_>) -> Result<MoveComments> {
+        let mut comments: FxHashMap<_, String> = FxHashMap::default();
+        let mut bytes = 0;
+        for_each_move(pgn, options, &mut |mv, comment| {
+            let Some(text) = comment.map(comment_text).filter(|text| !text.is_empty()) else {
+                return Ok(());
+            };
+            if let Entry::Vacant(entry) = comments.entry(mv) {
+                bytes += BYTES_PER_MOVE + text.len();
+                entry.insert(text);
+            }
+            check_memory(bytes, options.memory.bytes, pgn)
+        })?;
+        Ok(MoveComments { comments })
+    }
+
+    /// Returns the comment on the move `mv` in the position `pos`, without commands such as `[%cal Ge2e4]`.
+    pub fn of_move(&self, pos: &VariantPosition, mv: Move) -> Option<&str> {
+        let pos = Keyed::new(pos.clone()).identity();
+        self.comments.get(&(pos, mv.into())).map(String::as_str)
+    }
+}
+
+/// A move of a repertoire with the identity of its position.
+type MoveOfPosition = (u64, BookMove);
+
+/// Reads all games and variations of `pgn`. Calls `visit` with each move and `None`, and then with the move and each
+/// comment that follows the move.
+fn for_each_move(
+    pgn: &RepertoirePgn,
+    options: &OpenOptions<'_>,
+    visit: &mut dyn FnMut(MoveOfPosition, Option<&[u8]>) -> Result<()>,
+) -> Result<()> {
+    pgn.check_unchanged()?;
+    let input = pgn.input();
+    let stream = input.open(&StreamOptions {
+        stop: Arc::clone(&options.stop),
+        memory: input.unpacking_memory(options.memory.bytes),
+        temp_dir: options.memory.temp_dir.clone(),
+    })?;
+    let mut batches = Cutter::new(stream, BATCH_SIZE);
+    while let Some(batch) = batches.next_batch().map_err(|err| input.error(err))? {
+        let mut games = input.reader(&batch.text).with_variations(true);
+        while games.next_game() {
+            let start = start_of(games.tags()).ok();
+            let mut lines = OpenLines::of_game(start.map(|(_, start)| Keyed::new(start)));
+            let mut last: Option<MoveOfPosition> = None;
+            loop {
+                let mut comments = Vec::new();
+                let token = games.next_token_after(|comment| comments.push(comment));
+                for comment in comments {
+                    if let Some(last) = last {
+                        visit(last, Some(comment))?;
+                    }
+                }
+                last = match lines.step(token) {
+                    Step::Played { before, mv } => {
+                        let mv = (before.identity(), mv.into());
+                        visit(mv, None)?;
+                        Some(mv)
+                    }
+                    Step::EndOfGame => break,
+                    _ => None,
+                };
+            }
+        }
+    }
+    pgn.check_unchanged()
+}
+
+/// Returns an error if reading `pgn` needs more than `most` units of memory.
+fn check_memory(used: usize, most: usize, pgn: &RepertoirePgn) -> Result<()> {
+    if used <= most {
+        return Ok(());
+    }
+    let problem = Diagnosis::new("this file contains more moves and comments than fit in memory");
+    Err(Error::too_large(
+        pgn.path(),
+        problem.advise(Advice::larger("memory")),
+    ))
 }
 
 /// A source whose moves are sorted by a [`FileOrder`].

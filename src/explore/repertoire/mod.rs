@@ -68,7 +68,7 @@ pub use self::{
         RepertoireFile, RepertoireFormat, Writing, add_to_book, add_to_pgn, without_moves,
         write_prepared,
     },
-    file_order::FileOrder,
+    file_order::{FileOrder, MoveComments},
     gaps::{Additions, FindGaps, Gap, Gaps, SeveralMoves, SourceEnd, gaps, several_moves},
     line_report::{KnownMove, LineGap, LineMove, LineReport, Predecessors, line_report},
     move_source::{OpenOptions, OpenedSource, RepertoirePgn},

@@ -61,7 +61,7 @@ pub(crate) use self::{
         LineStop, MoveReceiver, NAMED_VARIANTS, NO_GAME, SkippedParts, UnknownVariants, play,
         play_from_start, play_main_line, start_of, unknown_variant,
     },
-    tags::tag_text,
+    tags::{comment_text, tag_text},
     values::{HIGHEST_RATING, estimated_seconds, is_rated, normalized, rated_event, rating},
     variations::{OpenLines, Step},
     write::{GameWriter, UNKNOWN_PLAYERS, commented},

@@ -885,6 +885,23 @@ pub(super) fn first_move_follows(text: &[u8]) -> bool {
         .is_some_and(|rest| looks_like_move(without_marks(first_word(rest))))
 }
 
+/// Decodes a comment like [`tag_text`]. Leaves out commands such as `[%clk 0:02:59]`, and replaces each run of white space
+/// with a blank.
+pub(crate) fn comment_text(comment: &[u8]) -> String {
+    let text = tag_text(comment);
+    let mut said = String::new();
+    let mut rest = &*text;
+    while let Some(start) = rest.find("[%") {
+        let Some(len) = rest[start..].find(']') else {
+            break;
+        };
+        said.push_str(&rest[..start]);
+        rest = &rest[start + len + 1..];
+    }
+    said.push_str(rest);
+    said.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
 /// The kind of text at the beginning of the moves of a game.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum Movetext {

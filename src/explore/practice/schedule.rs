@@ -1,0 +1,287 @@
+//! How well a player remembers the moves of a repertoire, and when each of them is due. A [`Schedule`] is stored as JSON
+//! beside the repertoire.
+
+use std::{
+    collections::BTreeMap,
+    fs::File,
+    io::Read,
+    path::{Path, PathBuf},
+};
+
+use chrono::{Datelike, Days, Local, NaiveDate, NaiveTime};
+use rs_fsrs::{Card, FSRS, Parameters, Rating, State};
+use serde::{Deserialize, Serialize};
+
+use super::deck::DeckMove;
+use crate::{
+    chess::position::BookMove,
+    error::{At, Error, Result},
+    json,
+    storage::output::{AtomicFile, BufferedFile, metadata_if_any},
+};
+
+/// The version of the format of stored schedules.
+const VERSION: u32 = 1;
+
+/// The value of the first field of a stored schedule, by which the file is recognized.
+const FORMAT: &str = "polybook practice";
+
+/// The maximum size of a stored schedule in bytes. It is enough for 100,000 moves.
+const MAX_BYTES: u64 = 32 << 20;
+
+/// The range of stabilities in days. FSRS limits intervals to 36,500 days.
+const STABILITY: std::ops::RangeInclusive<f64> = 0.001..=36_500.0;
+
+/// The range of difficulties in FSRS.
+const DIFFICULTY: std::ops::RangeInclusive<f64> = 1.0..=10.0;
+
+/// The range of the years of stored days.
+const YEARS: std::ops::RangeInclusive<i32> = 1970..=9999;
+
+/// Returns the present day in the time zone of the system.
+pub fn today() -> NaiveDate {
+    Local::now().date_naive()
+}
+
+/// How well a player remembers a move, and when the move is due.
+#[derive(Copy, Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Recall {
+    /// The number of days after which the player still knows the move with a probability of 90 %.
+    pub stability: f64,
+    /// How hard the move is for the player, from 1 to 10.
+    pub difficulty: f64,
+    /// The day of the last answer.
+    pub last: NaiveDate,
+    /// The day on which the position is asked next.
+    pub due: NaiveDate,
+    /// The number of answers.
+    pub answers: u32,
+    /// The number of wrong answers.
+    pub wrong: u32,
+}
+
+impl Recall {
+    /// Returns the recall after another answer on the day `today`. `before` is the recall before this answer, or `None`
+    /// for the first answer.
+    ///
+    /// Only the first answer of a day counts for the schedule. If it is wrong, the position remains due until a right
+    /// answer.
+    pub fn after(before: Option<&Recall>, is_right: bool, today: NaiveDate) -> Recall {
+        let mut recall = match before {
+            Some(before) if before.last >= today => *before,
+            _ => reviewed(before, is_right, today),
+        };
+        recall.last = today;
+        recall.due = if is_right {
+            let days = parameters().next_interval(recall.stability, 0);
+            today
+                .checked_add_days(Days::new(days as u64))
+                .unwrap_or(today)
+        } else {
+            today
+        };
+        recall.answers = recall.answers.saturating_add(1);
+        recall.wrong = recall.wrong.saturating_add(u32::from(!is_right));
+        recall
+    }
+
+    /// Returns `true` if FSRS can compute with the numbers and days of a recall that was read from a file.
+    fn is_valid(&self) -> bool {
+        STABILITY.contains(&self.stability)
+            && DIFFICULTY.contains(&self.difficulty)
+            && YEARS.contains(&self.last.year())
+            && YEARS.contains(&self.due.year())
+    }
+}
+
+/// Returns the parameters of FSRS. Intervals are whole days.
+fn parameters() -> Parameters {
+    Parameters {
+        enable_short_term: false,
+        ..Parameters::default()
+    }
+}
+
+/// Returns the recall that FSRS computes from the first answer of a day. The caller sets the days.
+fn reviewed(before: Option<&Recall>, is_right: bool, today: NaiveDate) -> Recall {
+    let time = |day: NaiveDate| day.and_time(NaiveTime::MIN).and_utc();
+    let card = before.map_or_else(Card::default, |before| Card {
+        stability: before.stability,
+        difficulty: before.difficulty,
+        last_review: time(before.last),
+        state: State::Review,
+        ..Card::default()
+    });
+    let rating = if is_right {
+        Rating::Good
+    } else {
+        Rating::Again
+    };
+    let card = FSRS::new(parameters()).next(card, time(today), rating).card;
+    Recall {
+        stability: card.stability.clamp(*STABILITY.start(), *STABILITY.end()),
+        difficulty: card
+            .difficulty
+            .clamp(*DIFFICULTY.start(), *DIFFICULTY.end()),
+        last: today,
+        due: today,
+        answers: before.map_or(0, |before| before.answers),
+        wrong: before.map_or(0, |before| before.wrong),
+    }
+}
+
+/// The recalls of all moves that were asked. A move is identified by its position and its UCI notation, so a recall
+/// remains valid when other parts of the repertoire change, and when the move is removed and added again.
+#[derive(Clone, PartialEq, Default, Debug)]
+pub struct Schedule {
+    /// The recalls, keyed by the name of the position and the move.
+    recalls: BTreeMap<String, BTreeMap<String, Recall>>,
+}
+
+/// The fields by which a stored schedule is recognized.
+#[derive(Deserialize)]
+struct Head {
+    format: String,
+    version: u32,
+}
+
+#[derive(Deserialize)]
+struct Document {
+    cards: Vec<StoredCard>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct StoredCard {
+    position: String,
+    #[serde(rename = "move")]
+    mv: String,
+    #[serde(flatten)]
+    recall: Recall,
+}
+
+impl Schedule {
+    /// Returns the path at which the schedule of a repertoire is stored: the path of the repertoire with the ending
+    /// `.practice.json` appended.
+    ///
+    /// ```
+    /// use polybook::practice::Schedule;
+    /// assert_eq!(Schedule::path_of("my/white.pgn".as_ref()).to_str(), Some("my/white.pgn.practice.json"));
+    /// ```
+    pub fn path_of(repertoire: &Path) -> PathBuf {
+        let mut path = repertoire.as_os_str().to_owned();
+        path.push(".practice.json");
+        path.into()
+    }
+
+    /// Reads a schedule. Returns an empty schedule if the file does not exist.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the file cannot be read, is too large, was not written by [`write`](Schedule::write), or was
+    /// written by a newer version of polybook.
+    pub fn read(path: &Path) -> Result<Schedule> {
+        let Some(metadata) = metadata_if_any(path).at(path, "read")? else {
+            return Ok(Schedule::default());
+        };
+        if !metadata.is_file() {
+            let problem = "the results of practice are stored under this name, but it is not a file: rename it";
+            return Err(Error::file(path, problem));
+        }
+        let mut text = Vec::new();
+        let file = File::open(path).at(path, "read")?;
+        file.take(MAX_BYTES + 1)
+            .read_to_end(&mut text)
+            .at(path, "read")?;
+        if text.len() as u64 > MAX_BYTES {
+            let most = MAX_BYTES >> 20;
+            let problem = format!(
+                "this file is larger than {most} MiB, so it does not contain results of practice: rename it"
+            );
+            return Err(Error::too_large(path, problem));
+        }
+        let foreign = |reason: String| {
+            let problem = format!(
+                "this file does not contain results of practice ({reason}): rename it to begin anew"
+            );
+            Error::file(path, problem)
+        };
+        let head: Head = serde_json::from_slice(&text).map_err(|err| foreign(err.to_string()))?;
+        if head.format != FORMAT {
+            return Err(foreign("it has another format".to_owned()));
+        }
+        if head.version != VERSION {
+            let problem = format!(
+                "this file was written by another version of polybook, with the format {}: use this version",
+                head.version
+            );
+            return Err(Error::file(path, problem));
+        }
+        let document: Document =
+            serde_json::from_slice(&text).map_err(|err| foreign(err.to_string()))?;
+        let mut schedule = Schedule::default();
+        for StoredCard {
+            position,
+            mv,
+            recall,
+        } in document.cards
+        {
+            if !recall.is_valid() {
+                return Err(foreign(format!(
+                    "a number or a day of the move {mv} in {position} is out of range"
+                )));
+            }
+            schedule.insert(position, mv, recall);
+        }
+        Ok(schedule)
+    }
+
+    /// Writes the schedule to `path`, and replaces the file there when the new file is complete. The file contains one
+    /// line for each move, in a fixed order.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the file cannot be written.
+    #[expect(clippy::missing_panics_doc, reason = "texts and numbers are JSON")]
+    pub fn write(&self, path: &Path) -> Result<()> {
+        let mut out = BufferedFile::new(AtomicFile::create(path)?);
+        out.put(format!("{{\"format\":\"{FORMAT}\",\"version\":{VERSION},\"cards\":[").as_bytes())?;
+        let mut separator = "\n";
+        let moves = self.recalls.iter().flat_map(|(position, moves)| {
+            moves.iter().map(move |(mv, recall)| (position, mv, recall))
+        });
+        for (position, mv, recall) in moves {
+            let card = StoredCard {
+                position: position.clone(),
+                mv: mv.clone(),
+                recall: *recall,
+            };
+            let card = json::to_string(&card).expect("texts and numbers are JSON");
+            out.put(format!("{separator}{card}").as_bytes())?;
+            separator = ",\n";
+        }
+        out.put(b"\n]}\n")?;
+        out.commit()
+    }
+
+    /// Returns the number of moves that were asked.
+    pub fn moves(&self) -> usize {
+        self.recalls.values().map(BTreeMap::len).sum()
+    }
+
+    /// Returns the latest recall of one of the moves `moves` in the position with the name `position`, or `None` if none
+    /// of them was asked.
+    pub(super) fn recall(&self, position: &str, moves: &[DeckMove]) -> Option<&Recall> {
+        let known = self.recalls.get(position)?;
+        let recalls = moves.iter().filter_map(|mv| known.get(&mv.mv.to_string()));
+        recalls.max_by_key(|recall| (recall.last, recall.due))
+    }
+
+    /// Stores the recall of a move in the position with the name `position`.
+    pub(super) fn record(&mut self, position: &str, mv: BookMove, recall: Recall) {
+        self.insert(position.to_owned(), mv.to_string(), recall);
+    }
+
+    fn insert(&mut self, position: String, mv: String, recall: Recall) {
+        self.recalls.entry(position).or_default().insert(mv, recall);
+    }
+}
