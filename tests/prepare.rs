@@ -859,3 +859,59 @@ fn an_answer_is_the_main_line_of_the_repertoire() {
         );
     }
 }
+
+/// After the lines to look at first, the file contains a tree of the moves of both players, up to where the games end.
+#[test]
+fn the_tree_of_a_preparation_has_the_moves_of_both_players() {
+    let dir = temp();
+    let dir = dir.path();
+    let game = |white: &str, black: &str, moves: &str| {
+        format!("[White \"{white}\"]\n[Black \"{black}\"]\n[Result \"1-0\"]\n\n{moves} 1-0\n\n")
+    };
+    let theirs = game("Them", "Y", "1. e4 e5 2. Nf3 Nc6 3. Bb5 a6 4. Ba4").repeat(3)
+        + &game("Them", "Y", "1. e4 c5 2. Nf3")
+        + &game("Them", "Z", "1. d4 d5 2. c4").repeat(2)
+        + &game("Them", "Z", "1. g3");
+    let mine = game("X", "Me", "1. e4 e5 2. Nf3 Nc6").repeat(5) + &game("X", "Me", "1. e4 c6");
+    fs::write(dir.join("games.pgn"), theirs + &mine).unwrap();
+    fs::write(dir.join("mine.pgn"), "1. d4 Nf6 *\n").unwrap();
+    let command = "prepare games.pgn -q --exact --player Me --opponent Them --color black --duplicates all --force --out tree.pgn";
+    let tree = |options: &str| {
+        ok(dir, &format!("{command} {options}"));
+        let text = fs::read_to_string(dir.join("tree.pgn")).unwrap();
+        let at = text
+            .find("[Event \"Preparation for Them, all lines\"]")
+            .unwrap();
+        text[at..].replace('\n', " ")
+    };
+    let all = tree("");
+    for part in [
+        "1. e4 {B00 King's Pawn Game, 4 games, 100.0%, 1 in 1.8",
+        "} (1. d4 {A40 Queen's Pawn Game, 2 games, 100.0%, 1 in 3.5",
+        " 1... e5 {C20 King's Pawn Game, 5 games, 0.0%, you played this}",
+        // The player has never met these moves.
+        " 3. Bb5 {C60 Ruy Lopez, 3 games, 100.0%, 1 in 1.8",
+        " 3... a6 {",
+        "3 games, 0.0%, others played this} 4. Ba4",
+        " 4. Ba4 {",
+        " 1... d5 {",
+    ] {
+        assert!(all.contains(part), "{part}: {all}");
+    }
+    // A single game of the opponent, and a rare move of the player.
+    assert!(!all.contains("g3") && !all.contains("c6 {B10"), "{all}");
+    let with = tree("--repertoire mine.pgn");
+    assert!(
+        with.contains(" 1... Nf6 {A45 Indian Defense, no games, repertoire}"),
+        "{with}"
+    );
+    assert!(!with.contains("1... d5"), "{with}");
+    assert!(tree("--min-game 1").contains("1. g3 {"), "{all}");
+    let later = tree("--moves=1.e4 e5");
+    assert!(
+        later.contains("\"]  1. e4 1... e5 2. Nf3 {C40 King's Knight Opening, 3 games"),
+        "{later}"
+    );
+    // The file is a PGN that can be read again.
+    ok(dir, "repertoire check tree.pgn games.pgn --color black");
+}

@@ -4,12 +4,13 @@ use std::path::PathBuf;
 
 use polybook::{
     Error,
+    counts::Memory,
     explorer::{
         AnswerSource, MIN_REPLY_GAMES, PlayerGames, Preparation, PrepareQuery, PreparedLine,
         PreparedMove, not_indexed,
     },
     position::Keyed,
-    repertoire::write_prepared,
+    repertoire::{write_prepared, write_prepared_tree},
     results::Results,
     selection::Duplicates,
     storage::output::is_standard_output,
@@ -79,7 +80,8 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = MIN_REPLY_GAMES, value_parser = count::<u64>(0))]
     min_game: u64,
 
-    /// Write the most important lines to this file, as PGN with one game per line
+    /// Write the most important lines to this file, as PGN with one game per line, and then a tree of the moves of both
+    /// players
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
 
@@ -210,6 +212,10 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
         }
         Some((path, mut out)) => {
             write_prepared(&query, lines, &mut out, path)?;
+            context.show_progress("writing", |meter| {
+                let memory = Memory::default();
+                write_prepared_tree(&explorer, &query, lines, &mut out, path, &memory, meter)
+            })?;
             Ok(out.commit()?)
         }
     };

@@ -13,15 +13,17 @@ use shakmaty::variant::VariantPosition;
 use super::{
     JSON, PGN, Refusal, Request,
     content::{CacheKey, ResponseBody},
-    make::min_games,
+    make::{MEMORY_BUDGET, min_games},
     state::{AnsweredGames, AppState},
 };
 use crate::{
     chess::position::Keyed,
     explore::{
         explorer::{MIN_REPLY_GAMES, PrepareQuery, Selection, not_indexed},
-        repertoire::write_prepared,
+        repertoire::{write_prepared, write_prepared_tree},
     },
+    progress::Meter,
+    storage::sort::Memory,
 };
 
 /// The maximum value of the parameter `lines`, which is the number of lines to prepare that a response contains.
@@ -96,7 +98,21 @@ pub(super) fn prepare(
             return Err(Refusal::bad(problem));
         }
         let mut games = Vec::new();
-        write_prepared(&query, lines, &mut games, Path::new("prepare"))?;
+        let (path, meter) = (Path::new("prepare"), Meter::stopped_by(stop));
+        write_prepared(&query, lines, &mut games, path)?;
+        let memory = Memory {
+            bytes: MEMORY_BUDGET,
+            ..Memory::default()
+        };
+        write_prepared_tree(
+            &app.explorer,
+            &query,
+            lines,
+            &mut games,
+            path,
+            &memory,
+            &meter,
+        )?;
         return app.cached(key, ResponseBody::pgn(games));
     }
     let has_games = prepared.theirs.results.games() > 0 && prepared.yours.results.games() > 0;

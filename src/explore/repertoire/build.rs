@@ -250,7 +250,7 @@ impl Built {
     /// Creates the repertoire of the side `color` from `graph`, the graph of the positions that a walk has visited. The
     /// repertoire contains the moves of this side, and the opponent's replies that this side answers. The moves in each
     /// position are sorted by number of games in descending order. `summary` is stored in the result.
-    fn of(graph: &ReachGraph, color: Color, summary: BuildSummary) -> Built {
+    pub(super) fn of(graph: &ReachGraph, color: Color, summary: BuildSummary) -> Built {
         let mut built = Built {
             color,
             moves: FxHashMap::default(),

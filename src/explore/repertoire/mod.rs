@@ -55,6 +55,7 @@ mod gaps;
 mod line_report;
 mod move_source;
 mod novelty;
+mod prepared_tree;
 mod reach;
 mod removal;
 
@@ -73,6 +74,7 @@ pub use self::{
     line_report::{KnownMove, LineGap, LineMove, LineReport, Predecessors, line_report},
     move_source::{OpenOptions, OpenedSource, RepertoirePgn},
     novelty::{ComparedGames, NewMove, Reference, game_label, new_moves},
+    prepared_tree::write_prepared_tree,
     reach::Coverage,
     removal::RemovedMoves,
 };
