@@ -369,7 +369,7 @@ fn cards_contain_boards_moves_and_comments() {
         "{table}"
     );
     assert!(
-        table.contains("</pre>1. e4 c5 2. ?,\"Nf3<br>Nc3<br>=HYPERLINK(\"\"x\"\")\"\n"),
+        table.contains("</pre>1. e4 c5 2. ?,\"Nc3<br>=HYPERLINK(\"\"x\"\")<br>Nf3\"\n"),
         "{table}"
     );
 }

@@ -95,12 +95,15 @@ impl MoveComments {
 /// A move of a repertoire with the identity of its position.
 type MoveOfPosition = (u64, BookMove);
 
+/// A function that receives a move, and `None` or a comment on the move.
+type VisitMove<'a> = &'a mut dyn FnMut(MoveOfPosition, Option<&[u8]>) -> Result<()>;
+
 /// Reads all games and variations of `pgn`. Calls `visit` with each move and `None`, and then with the move and each
 /// comment that follows the move.
 fn for_each_move(
     pgn: &RepertoirePgn,
     options: &OpenOptions<'_>,
-    visit: &mut dyn FnMut(MoveOfPosition, Option<&[u8]>) -> Result<()>,
+    visit: VisitMove<'_>,
 ) -> Result<()> {
     pgn.check_unchanged()?;
     let input = pgn.input();
