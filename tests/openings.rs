@@ -184,6 +184,25 @@ fn performances_are_printed_with_that_of_all_games() {
     assert_eq!(json["average_by_color"], json!([100.0, 50.0]));
     // The best score comes first, as in `moves`.
     assert_eq!(json["families"][0]["score"], 100.0);
+    // Performances by color are those of the tables of one color.
+    let lost = game(1400, "1. b3", "0-1").repeat(10);
+    let won =
+        "[White \"B\"]\n[Black \"A\"]\n[WhiteElo \"2000\"]\n[Result \"0-1\"]\n\n1. g3 0-1\n\n"
+            .repeat(10);
+    fs::write(dir.path().join("performances.pgn"), lost + &won).unwrap();
+    ok(
+        dir.path(),
+        "make-book -q performances.pgn --explorer performances.idx",
+    );
+    let text = ok(dir.path(), "openings performances.idx --player A");
+    assert!(
+        text.contains(", performance 600 with White, 2800 with Black, "),
+        "{text}"
+    );
+    for (color, performance) in [("white", 600), ("black", 2800)] {
+        let command = format!("openings performances.idx --player A --color {color} --json");
+        assert_eq!(ok_json(dir.path(), &command)["performance"], performance);
+    }
     let won = ok(dir.path(), "openings idx --player A --result win");
     assert!(
         won.starts_with("10 games, opponents 1400 on average\n"),

@@ -320,7 +320,7 @@ pub(super) fn opening_table(
     let mut player = average.players[0];
     player += average.players[1];
     let player = of_player.then_some(player);
-    let performances = average.players.map(|player| player.performance(asked));
+    let performance = |color| average.players[color as usize].performance(asked);
     Ok(OpeningTable {
         results: total.results,
         unnamed: total.results.games() - named,
@@ -333,8 +333,8 @@ pub(super) fn opening_table(
             .map(<[f64; 2]>::from),
         opponent_rating: player.and_then(|player| player.opponents.rounded()),
         performance: player.and_then(|player| player.performance(asked)),
-        performance_by_color: performances[0]
-            .zip(performances[1])
+        performance_by_color: performance(Color::White)
+            .zip(performance(Color::Black))
             .filter(|_| of_player)
             .map(<[u64; 2]>::from),
         families,
