@@ -783,6 +783,87 @@ fn a_full_disk_is_reported() {
     assert!(said.contains("900 games in the file"), "{said}");
 }
 
+/// If there is no space for the file, the new games are kept under another name.
+#[cfg(unix)]
+#[test]
+fn games_that_cannot_be_added_are_kept_in_another_file() {
+    let services = Services::start().with(&[("me", 30)], &[]);
+    let dir = temp();
+    let dir = dir.path();
+    let old = "[Event \"mine\"]\n\n1. d4 *\n\n".repeat(300);
+    fs::write(dir.join("me.pgn"), &old).unwrap();
+    let limited = || {
+        let polybook = env!("CARGO_BIN_EXE_polybook");
+        let output = Command::new("sh")
+            .args([
+                "-c",
+                &format!("ulimit -f 24; exec {polybook} download lichess:me --out me.pgn"),
+            ])
+            .current_dir(dir)
+            .env("POLYBOOK_DOWNLOAD_SERVER", &services.address)
+            .output()
+            .unwrap();
+        assert!(!output.status.success());
+        String::from_utf8(output.stderr).unwrap()
+    };
+    let said = limited();
+    let kept = "me.pgn.download.pgn: this file has the new games, because they could not be added: \
+                cannot write me.pgn: File too large\n";
+    assert!(said.ends_with(kept), "{said}");
+    assert!(fs::read_to_string(dir.join("me.pgn")).unwrap() == old);
+    let numbers = (0..30).map(|number| format!("me{number:06}"));
+    let numbers = Vec::from_iter(numbers);
+    assert_eq!(addresses(dir, "me.pgn.download.pgn"), numbers);
+    let text = fs::read_to_string(dir.join("me.pgn.download.pgn")).unwrap();
+    assert!(text.ends_with("1-0\n\n") && !text.contains("\n\n\n"));
+    // The file is not overwritten by a later download.
+    let said = services.fails(dir, "lichess:me --out me.pgn");
+    let advice = "me.pgn.download.pgn: this file contains new games of an earlier download, which could not be added: \
+                  move it away, or add its games yourself, and repeat the command";
+    assert!(said.contains(advice), "{said}");
+    fs::rename(dir.join("me.pgn.download.pgn"), dir.join("kept.pgn")).unwrap();
+    services.ok(dir, "lichess:me --out me.pgn");
+    assert_eq!(addresses(dir, "me.pgn"), numbers);
+    let mut names: Vec<_> = fs::read_dir(dir)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name())
+        .collect();
+    names.sort();
+    assert_eq!(names, ["kept.pgn", "me.pgn", "me.pgn.download.json"]);
+}
+
+/// If the file becomes something else during the download, it is left alone, and the new games are kept.
+#[test]
+fn games_are_kept_if_the_file_is_replaced_by_another_format() {
+    let services = Services::start().with(&[("me", 50)], &[]);
+    let dir = temp();
+    let dir = dir.path();
+    services.state().stall = Some(20);
+    let mut command = services.command(dir, "lichess:me --out me.pgn");
+    let child = command.stderr(Stdio::piped()).spawn().unwrap();
+    until("the server stops sending", || services.state().has_stalled);
+    fs::write(dir.join("me.pgn"), "my notes\n").unwrap();
+    let mut state = services.state();
+    (state.stall, state.has_stalled) = (None, false);
+    drop(state);
+    let output = child.wait_with_output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(!output.status.success(), "{said}");
+    assert!(
+        said.contains("me.pgn.download.pgn: this file has the new games"),
+        "{said}"
+    );
+    assert!(
+        said.contains("does not contain games in plain PGN"),
+        "{said}"
+    );
+    assert_eq!(
+        fs::read_to_string(dir.join("me.pgn")).unwrap(),
+        "my notes\n"
+    );
+    assert_eq!(addresses(dir, "me.pgn.download.pgn").len(), 50);
+}
+
 #[test]
 fn tokens_are_sent_to_lichess_and_never_printed() {
     let services = Services::start().with(&[("me", 5)], &[("me", 5)]);

@@ -1,6 +1,11 @@
 //! Sends requests to the services, one at a time.
 
-use std::{fmt, io::Read, sync::Arc, time::Duration};
+use std::{
+    fmt,
+    io::{self, Read},
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use rustls::crypto::ring;
 use ureq::{
@@ -36,6 +41,10 @@ const MAX_FAILURES: u32 = 6;
 
 /// A connection that transfers no data for this time counts as broken.
 const TIMEOUT: Duration = Duration::from_secs(60);
+
+/// The minimum number of bytes that a service must send in each [`TIMEOUT`] while it answers, which is about four games.
+/// Slower answers would keep a download from ever ending, though they are never silent.
+const MIN_BYTES: u64 = 6000;
 
 /// The maximum length in bytes of an answer with games: a few million games with clocks and evaluations.
 const MAX_ANSWER: u64 = 16 << 30;
@@ -77,6 +86,8 @@ impl fmt::Debug for AccessToken {
 pub(super) enum RequestFailure {
     /// The connection or the service failed, so a later request may succeed.
     Broken(String),
+    /// The service sent fewer than [`MIN_BYTES`] in [`TIMEOUT`], though it may have sent games.
+    TooSlow,
     /// The service received too many requests.
     RateLimited,
     /// A repeated request would fail again.
@@ -281,15 +292,14 @@ impl<'a> ServiceClient<'a> {
         if status != 200 {
             return Ok((status, serde_json::Value::Null));
         }
-        let text = answer
-            .body_mut()
-            .with_config()
-            .limit(MAX_DOCUMENT)
-            .read_to_vec();
-        let text = text.map_err(|err| match err {
-            ureq::Error::BodyExceedsLimit(_) => self.too_long().into(),
-            err => self.interrupted(&err.into_io()),
-        })?;
+        let body = answer.body_mut().with_config().limit(u64::MAX).reader();
+        let mut text = Vec::new();
+        let mut body = PacedReader::new(body, Instant::now).take(MAX_DOCUMENT + 1);
+        let read = body.read_to_end(&mut text);
+        read.map_err(|err| self.interrupted(&err))?;
+        if text.len() as u64 > MAX_DOCUMENT {
+            return Err(self.too_long().into());
+        }
         let document = serde_json::from_slice(&text);
         let document = document.map_err(|_| self.refusal(self.not_of_service()))?;
         Ok((status, document))
@@ -307,7 +317,10 @@ impl<'a> ServiceClient<'a> {
         )
     }
 
-    fn interrupted(&self, err: &std::io::Error) -> RequestFailure {
+    fn interrupted(&self, err: &io::Error) -> RequestFailure {
+        if err.get_ref().is_some_and(|err| err.is::<TooSlow>()) {
+            return RequestFailure::TooSlow;
+        }
         RequestFailure::Broken(format!(
             "the connection to {} broke: {}",
             self.host(),
@@ -323,11 +336,12 @@ impl<'a> ServiceClient<'a> {
         receive: &mut dyn FnMut(&[u8]) -> Result<()>,
     ) -> Result<(), RequestFailure> {
         const NEXT: &[u8] = b"\n[Event ";
-        let mut body = answer
+        let body = answer
             .into_body()
             .into_with_config()
             .limit(u64::MAX)
             .reader();
+        let mut body = PacedReader::new(body, Instant::now);
         let (mut held, mut searched, mut total) = (Vec::new(), 0, 0);
         let mut part = vec![0; 1 << 14];
         loop {
@@ -372,9 +386,17 @@ impl<'a> ServiceClient<'a> {
         Ok(receive(text)?)
     }
 
-    /// Resets the number of failures in a row, after the service has sent games.
+    /// Resets the number of failures in a row, after the service has sent all games.
     pub(super) fn has_succeeded(&mut self) {
         self.failures = 0;
+    }
+
+    /// Resets the number of failures in a row, if the service has sent games before `failure`. If it sent them too
+    /// slowly, the number is not reset, because the download would take for ever.
+    pub(super) fn has_sent_games_before(&mut self, failure: &RequestFailure) {
+        if !matches!(failure, RequestFailure::TooSlow) {
+            self.failures = 0;
+        }
     }
 
     /// Waits after a failed request, until the request may be repeated.
@@ -386,7 +408,13 @@ impl<'a> ServiceClient<'a> {
         self.failures += 1;
         let (problem, pause) = match failure {
             RequestFailure::Final(err) => return Err(err),
-            RequestFailure::Broken(problem) => (problem, FIRST_PAUSE * 2u32.pow(self.failures - 1)),
+            RequestFailure::Broken(problem) => (problem, self.pause()),
+            RequestFailure::TooSlow => {
+                let (host, seconds) = (self.host(), TIMEOUT.as_secs());
+                let problem =
+                    format!("{host} sent fewer than {MIN_BYTES} bytes in {seconds} seconds");
+                (problem, self.pause())
+            }
             RequestFailure::RateLimited => (
                 format!("{} received too many requests", self.host()),
                 RATE_LIMIT,
@@ -398,9 +426,110 @@ impl<'a> ServiceClient<'a> {
         (self.notify.0)(&problem, pause);
         Ok(())
     }
+
+    /// Returns the pause after the last of the failures in a row.
+    fn pause(&self) -> Duration {
+        FIRST_PAUSE * 2u32.pow(self.failures - 1)
+    }
+}
+
+/// A reader of an answer, which fails with [`TooSlow`] if fewer than [`MIN_BYTES`] arrive in [`TIMEOUT`]. `now` returns
+/// the present time.
+struct PacedReader<R, N> {
+    body: R,
+    now: N,
+    /// The time from which bytes are counted.
+    start: Instant,
+    bytes: u64,
+}
+
+/// The reason why a [`PacedReader`] fails.
+#[derive(Debug, thiserror::Error)]
+#[error("the service sends too slowly")]
+struct TooSlow;
+
+impl<R: Read, N: Fn() -> Instant> PacedReader<R, N> {
+    fn new(body: R, now: N) -> PacedReader<R, N> {
+        PacedReader {
+            start: now(),
+            body,
+            now,
+            bytes: 0,
+        }
+    }
+}
+
+impl<R: Read, N: Fn() -> Instant> Read for PacedReader<R, N> {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        let read = self.body.read(buf)?;
+        self.bytes += read as u64;
+        let now = (self.now)();
+        if read > 0 && now - self.start >= TIMEOUT {
+            if self.bytes < MIN_BYTES {
+                return Err(io::Error::other(TooSlow));
+            }
+            (self.start, self.bytes) = (now, 0);
+        }
+        Ok(read)
+    }
 }
 
 /// Returns the message of an I/O error, without the error number that the standard library adds.
 fn reason(err: &std::io::Error) -> String {
     crate::error::reason(err)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    /// A service that sends some bytes in each read, each a number of seconds after the other.
+    fn read_all(reads: usize, bytes: usize, seconds: u64) -> io::Result<usize> {
+        let (start, passed) = (Instant::now(), Cell::new(0));
+        let left = Cell::new(reads);
+        let body = io::repeat(b'x');
+        let mut body = PacedReader::new(body, || start + Duration::from_secs(passed.get()));
+        let mut part = vec![0; bytes];
+        let mut all = 0;
+        while left.replace(left.get().saturating_sub(1)) > 0 {
+            passed.set(passed.get() + seconds);
+            all += body.read(&mut part)?;
+        }
+        Ok(all)
+    }
+
+    #[test]
+    fn a_service_that_never_falls_silent_can_be_too_slow() {
+        let is_too_slow = |read: io::Result<usize>| {
+            read.is_err_and(|err| err.get_ref().is_some_and(|err| err.is::<TooSlow>()))
+        };
+        // A byte in each minute, and in each second.
+        assert!(is_too_slow(read_all(100, 1, 59)));
+        assert!(is_too_slow(read_all(100, 1, 1)));
+        assert!(is_too_slow(read_all(100, 99, 1)));
+        // An answer that ends before the first minute may have any length.
+        assert_eq!(read_all(59, 1, 1).unwrap(), 59);
+        assert_eq!(read_all(200, 100, 1).unwrap(), 20_000);
+        assert_eq!(read_all(200, 6000, 59).unwrap(), 1_200_000);
+    }
+
+    #[test]
+    fn a_slow_service_is_given_up_although_it_sends_games() {
+        let account: Account = "lichess:me".parse().unwrap();
+        let notice = Notice(Arc::new(|problem, _| {
+            assert_eq!(
+                problem,
+                "lichess.org sent fewer than 6000 bytes in 60 seconds"
+            );
+        }));
+        let server = Some("http://127.0.0.1:1");
+        let mut client = ServiceClient::new(&account, server, None, &notice).unwrap();
+        for failures in 1..=MAX_FAILURES {
+            let failure = client.interrupted(&io::Error::other(TooSlow));
+            client.has_sent_games_before(&failure);
+            assert_eq!(client.wait(failure).is_err(), failures == MAX_FAILURES);
+        }
+    }
 }

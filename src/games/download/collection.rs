@@ -1,14 +1,14 @@
 //! A PGN file to which downloaded games are added.
 //!
-//! New games are first written to a temporary file without a name. When the download ends, or is interrupted, the file is
-//! replaced as a whole: its games keep their order, and each new game is inserted before the first game that began later.
-//! If the games of the file are in the order in which they began, so are the games of the new file, no matter in how many
-//! parts they were downloaded.
+//! New games are first written to a temporary file. When the download ends, or is interrupted, the file is replaced as a
+//! whole: its games keep their order, and each new game is inserted before the first game that began later. If the games
+//! of the file are in the order in which they began, so are the games of the new file, no matter in how many parts they
+//! were downloaded. If the file cannot be replaced, the temporary file is kept under another name.
 
 use std::{
     cmp::Reverse,
     fs::File,
-    io::{BufReader, BufWriter, Read, Seek, SeekFrom, Write},
+    io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write},
     path::{Path, PathBuf},
     time::SystemTime,
 };
@@ -21,10 +21,10 @@ use super::{
     completed::{Completed, CompletedAccount, Marks},
 };
 use crate::{
-    error::{At, Error, Result},
+    error::{At, Error, Result, reason},
     games::pgn::{Cutter, Date, GameReader, Tags, tag_text},
     kind::FileKind,
-    storage::output::{AtomicFile, BufferedFile, FileState, is_special, metadata_if_any, parent},
+    storage::output::{AtomicFile, BufferedFile, FileState, is_special, metadata_if_any},
 };
 
 /// The size in bytes of the parts in which the old file is read.
@@ -42,17 +42,22 @@ pub(super) struct Collection {
     old: OldGames,
     /// The hashes of the web addresses of all games, both those in the file and the new ones.
     addresses: FxHashSet<u64>,
-    /// The temporary file with the texts of the new games.
-    spool: BufWriter<File>,
-    spooled: u64,
-    /// Whether the text of a game could not be written to the temporary file.
-    is_broken: bool,
+    spool: Spool,
     new: Vec<NewGame>,
     /// The maximum number of games of each account: older ones of the new games are not added.
     max: Option<usize>,
     accounts: Vec<AccountGames>,
     completed: Completed,
     completed_path: PathBuf,
+}
+
+/// The temporary file with the texts of the new games, each followed by a blank line.
+#[derive(Debug)]
+struct Spool {
+    out: BufWriter<AtomicFile>,
+    length: u64,
+    /// Whether the text of a game could not be written.
+    is_broken: bool,
 }
 
 /// The games that a file contained before the download.
@@ -90,6 +95,13 @@ struct NewGame {
     rank: i64,
     offset: u64,
     length: u32,
+}
+
+impl NewGame {
+    /// Returns the offset after the text of the game.
+    fn end(&self) -> u64 {
+        self.offset + u64::from(self.length)
+    }
 }
 
 /// The order in which a service sends games.
@@ -133,11 +145,13 @@ impl Collection {
         let output = AtomicFile::create(path)?;
         let target = output.resolved_target().to_owned();
         let opened = FileState::of(&target).at(path, "open")?;
-        let spool =
-            tempfile::tempfile_in(parent(&target)).at(path, "create a temporary file next to")?;
-        let mut name = target.into_os_string();
-        name.push(".download.json");
-        let completed_path = PathBuf::from(name);
+        let with_ending = |ending: &str| {
+            let mut name = target.clone().into_os_string();
+            name.push(ending);
+            PathBuf::from(name)
+        };
+        let completed_path = with_ending(".download.json");
+        let spool = Spool::create(&with_ending(".download.pgn"))?;
         let completed = Completed::read(&completed_path)?;
         let old = OldGames::read(&output, accounts)?;
         let accounts = accounts
@@ -158,9 +172,7 @@ impl Collection {
         Ok(Collection {
             opened,
             addresses: old.addresses.clone(),
-            spool: BufWriter::with_capacity(1 << 16, spool),
-            spooled: 0,
-            is_broken: false,
+            spool,
             new: Vec::new(),
             max,
             accounts: accounts.collect(),
@@ -191,7 +203,7 @@ impl Collection {
 
     /// Returns `true` if no more games can be added, because the temporary file could not be written.
     pub(super) fn is_broken(&self) -> bool {
-        self.is_broken
+        self.spool.is_broken
     }
 
     /// Adds a game, unless a game with the same web address exists or `wanted` rejects the tags of the game. `account` is
@@ -220,18 +232,15 @@ impl Collection {
             rank
         };
         if is_new {
-            let written = self.spool.write_all(text).at(self.output.target(), "write");
-            self.is_broken |= written.is_err();
-            written?;
+            let offset = self.spool.add(text).at(self.output.target(), "write")?;
             self.addresses.insert(address);
             self.new.push(NewGame {
                 address,
                 time: at,
                 rank,
-                offset: self.spooled,
+                offset,
                 length: text.len() as u32,
             });
-            self.spooled += text.len() as u64;
         }
         of_account.last_time = at;
         if is_wanted {
@@ -252,9 +261,23 @@ impl Collection {
         self.accounts[account].received.len()
     }
 
+    /// Removes the new games that are not to be added, and sorts the others by their starting times. `path` is the path of
+    /// the file, which error messages call `name`.
+    fn select_new_games(&mut self, path: &Path, name: &Path) -> Result<()> {
+        self.spool.cut(&self.new).at(name, "write")?;
+        if FileState::of(path).at(name, "open")? != self.opened {
+            // Another program has changed the file during the download.
+            let accounts = self.accounts.iter().map(|games| games.account.clone());
+            self.old = OldGames::read(&self.output, &Vec::from_iter(accounts))?;
+        }
+        self.retain_wanted();
+        self.new.sort_by_key(|game| (game.time, game.rank));
+        Ok(())
+    }
+
     /// Removes new games that are not to be added: those whose texts could not be written, those that the file contains
     /// meanwhile, and those that are not among the newest games of any account.
-    fn retain_wanted(&mut self, written: u64) {
+    fn retain_wanted(&mut self) {
         let mut wanted: Option<FxHashSet<u64>> = None;
         if let Some(max) = self.max {
             let mut newest = FxHashSet::default();
@@ -266,7 +289,7 @@ impl Collection {
             wanted = Some(newest);
         }
         self.new.retain(|game| {
-            game.offset + u64::from(game.length) <= written
+            game.end() <= self.spool.length
                 && !self.old.addresses.contains(&game.address)
                 && wanted
                     .as_ref()
@@ -277,25 +300,21 @@ impl Collection {
     /// Replaces the file by one that also contains the new games, then notes what has been received. Does not change the
     /// file if there are no new games. Returns the number of new games, the number of all games in the file, and an error
     /// if games were lost or the note could not be written.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the file cannot be replaced. The new games are then kept in another file, which the error
+    /// names.
     pub(super) fn commit(mut self) -> Result<(u64, u64, Result<()>)> {
         let name = self.output.target().to_owned();
         let path = self.output.resolved_target().to_owned();
-        if FileState::of(&path).at(&name, "open")? != self.opened {
-            // Another program has changed the file during the download.
-            let accounts = self.accounts.iter().map(|games| games.account.clone());
-            self.old = OldGames::read(&self.output, &Vec::from_iter(accounts))?;
-        }
         let flushed = self.spool.flush().at(&name, "write");
-        let written = if flushed.is_ok() && !self.is_broken {
-            self.spooled
-        } else {
-            self.spool.get_ref().metadata().at(&name, "read")?.len()
-        };
-        self.retain_wanted(written);
-        self.new.sort_by_key(|game| (game.time, game.rank));
+        if let Err(err) = self.select_new_games(&path, &name) {
+            return Err(self.spool.keep(err));
+        }
         let Collection {
             output,
-            mut spool,
+            spool,
             new,
             old,
             accounts,
@@ -306,36 +325,10 @@ impl Collection {
         let added = new.len() as u64;
         let is_new: FxHashSet<u64> = new.iter().map(|game| game.address).collect();
         if added > 0 {
-            let mut out = Joined {
-                out: BufferedFile::new(output),
-                end: *b"\n\n",
-            };
-            let mut rest = new.into_iter().peekable();
-            let mut copy = |out: &mut Joined, game: NewGame| {
-                let mut text = vec![0; game.length as usize];
-                let spool = spool.get_mut();
-                let sought = spool.seek(SeekFrom::Start(game.offset));
-                sought
-                    .and_then(|_| spool.read_exact(&mut text))
-                    .at(&name, "read")?;
-                out.separate()?;
-                out.put(&text)?;
-                out.put(b"\n\n")
-            };
-            if old.games > 0 {
-                for_each_game(&path, &name, |tags, text| {
-                    if let Some(time) = tags.and_then(start_time) {
-                        while let Some(game) = rest.next_if(|game| game.time < time) {
-                            copy(&mut out, game)?;
-                        }
-                    }
-                    out.put(text)
-                })?;
+            let old_file = (old.games > 0).then_some(&*path);
+            if let Err(err) = write_joined(output, old_file, &spool, new) {
+                return Err(spool.keep(err));
             }
-            for game in rest {
-                copy(&mut out, game)?;
-            }
-            out.out.commit()?;
         }
         // If texts of games were lost, these games must be requested again.
         if flushed.is_err() {
@@ -360,6 +353,119 @@ impl Collection {
         };
         Ok((added, old.games + added, noted))
     }
+}
+
+impl Spool {
+    /// Creates the temporary file. It is kept at `path` if the games cannot be added to the PGN file.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if a file at `path` exists, because it contains the games of an earlier download, or if no file
+    /// can be created there.
+    fn create(path: &Path) -> Result<Spool> {
+        let file = AtomicFile::create_over(path, |path| {
+            let problem = "this file contains new games of an earlier download, which could not be added: move it \
+                           away, or add its games yourself, and repeat the command";
+            Err(Error::file(path, problem))
+        });
+        Ok(Spool {
+            out: BufWriter::with_capacity(1 << 16, file?),
+            length: 0,
+            is_broken: false,
+        })
+    }
+
+    /// Adds the text of a game. Returns the offset of the text.
+    fn add(&mut self, text: &[u8]) -> io::Result<u64> {
+        let offset = self.length;
+        let written = self.out.write_all(text);
+        let written = written.and_then(|()| self.out.write_all(b"\n\n"));
+        self.is_broken |= written.is_err();
+        self.length += text.len() as u64 + 2;
+        written.map(|()| offset)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let flushed = self.out.flush();
+        self.is_broken |= flushed.is_err();
+        flushed
+    }
+
+    /// If the file could not be written to its end, shortens it to the last of `games` whose text is complete.
+    fn cut(&mut self, games: &[NewGame]) -> io::Result<()> {
+        if self.is_broken {
+            let file = self.out.get_ref().file();
+            let written = file.metadata()?.len();
+            let ends = games.iter().map(NewGame::end);
+            self.length = ends.filter(|end| *end <= written).max().unwrap_or(0);
+            file.set_len(self.length)?;
+        }
+        Ok(())
+    }
+
+    fn read(&self, game: &NewGame) -> io::Result<Vec<u8>> {
+        let mut file = self.out.get_ref().file();
+        let mut text = vec![0; game.length as usize];
+        file.seek(SeekFrom::Start(game.offset))?;
+        file.read_exact(&mut text)?;
+        Ok(text)
+    }
+
+    /// Keeps the games after the failure `err`, and returns an error that names the file. Returns `err` unchanged if there
+    /// are no games, or if they cannot be kept either.
+    fn keep(self, err: Error) -> Error {
+        if self.length == 0 || matches!(err, Error::Interrupted) {
+            return err;
+        }
+        let (file, _unwritten) = self.out.into_parts();
+        let path = file.target().to_owned();
+        if file.commit().is_err() {
+            return err;
+        }
+        let reason = match &err {
+            Error::Io { source, .. } => format!("{err}: {}", reason(source)),
+            _ => err.to_string(),
+        };
+        let problem =
+            format!("this file has the new games, because they could not be added: {reason}");
+        Error::failed(path, problem)
+    }
+}
+
+/// Replaces a file by `output`, which contains the games of the file and the games `new` from `spool`. Each new game is
+/// inserted before the first game that began later. `old` is the path of the file, or `None` if it contains no games.
+fn write_joined(
+    output: AtomicFile,
+    old: Option<&Path>,
+    spool: &Spool,
+    new: Vec<NewGame>,
+) -> Result<()> {
+    let name = output.target().to_owned();
+    let mut out = Joined {
+        out: BufferedFile::new(output),
+        end: *b"\n\n",
+    };
+    let mut rest = new.into_iter().peekable();
+    let copy = |out: &mut Joined, game: NewGame| {
+        let text = spool.read(&game).at(&name, "read")?;
+        out.separate()?;
+        out.put(&text)?;
+        out.put(b"\n\n")
+    };
+    if let Some(path) = old {
+        for_each_game(path, &name, |tags, text| {
+            if let Some(time) = tags.and_then(start_time) {
+                while let Some(game) = rest.next_if(|game| game.time < time) {
+                    copy(&mut out, game)?;
+                }
+            }
+            out.put(text)
+        })?;
+    }
+    for game in rest {
+        copy(&mut out, game)?;
+    }
+    out.out.commit()
 }
 
 impl OldGames {

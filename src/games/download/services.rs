@@ -109,7 +109,7 @@ impl Download {
                 return Ok(());
             };
             if self.received(number)? > before {
-                client.has_succeeded();
+                client.has_sent_games_before(&failure);
             }
             client.wait(failure)?;
         }
@@ -273,7 +273,7 @@ impl Download {
                 }
                 Err(failure) => {
                     if self.received(number)? > before {
-                        client.has_succeeded();
+                        client.has_sent_games_before(&failure);
                     }
                     client.wait(failure)?;
                 }
