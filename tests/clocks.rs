@@ -21,7 +21,7 @@ fn times(answer: &Value) -> Vec<(String, Value)> {
 }
 
 #[test]
-fn moves_have_mean_times() {
+fn moves_have_mean_and_median_times() {
     let dir = temp();
     let dir = dir.path();
     let castled = "1. e4 {[%clk 0:03:00]} e5 {[%clk 0:03:00]} 2. Nf3 {[%clk 0:02:58.5]} Nc6 {[%clk 0:02:50]} \
@@ -73,8 +73,8 @@ fn moves_have_mean_times() {
     };
     let answer = at("1. e4 e5", "--clocks");
     // 1. e4 e5 2. Nf3 took 3.5, 10 and 600 seconds, and 2. Nc3 took 60 and 1230 seconds.
-    let nf3 = json!({"games": 3, "mean": 204.5});
-    let nc3 = json!({"games": 2, "mean": 645.0});
+    let nf3 = json!({"games": 3, "mean": 204.5, "median": 10.0});
+    let nc3 = json!({"games": 2, "mean": 645.0, "median": 645.0});
     // When the king is back on e1, the position is another one, because castling is no longer possible.
     assert_eq!(
         times(&answer),
@@ -87,19 +87,28 @@ fn moves_have_mean_times() {
     assert_eq!(answer["clocks"], json!({"games": 6, "read": 6}));
     assert_eq!(
         times(&at("1. e4 e5", "--clocks --player A"))[..1],
-        [("Nf3".to_owned(), json!({"games": 2, "mean": 301.75}))]
+        [(
+            "Nf3".to_owned(),
+            json!({"games": 2, "mean": 301.75, "median": 301.75})
+        )]
     );
     let newest = at("1. e4 e5", "--clocks=3");
     assert_eq!(newest["clocks"], json!({"games": 6, "read": 3}));
-    assert_eq!(times(&newest)[0].1, json!({"games": 1, "mean": 600.0}));
+    assert_eq!(
+        times(&newest)[0].1,
+        json!({"games": 1, "mean": 600.0, "median": 600.0})
+    );
     assert_eq!(
         times(&at("", "--clocks"))[0].1,
-        json!({"games": 2, "mean": 10.5})
+        json!({"games": 2, "mean": 10.5, "median": 10.5})
     );
     let castles = at("1. e4 e5 2. Nf3 Nc6 3. Bc4 Bc5", "--clocks");
     assert_eq!(
         times(&castles),
-        [("O-O".to_owned(), json!({"games": 1, "mean": 10.0}))]
+        [(
+            "O-O".to_owned(),
+            json!({"games": 1, "mean": 10.0, "median": 10.0})
+        )]
     );
     assert_eq!(times(&at("1. e4 e5", ""))[0].1, Value::Null);
     let table = ok(
@@ -107,11 +116,11 @@ fn moves_have_mean_times() {
         &["moves", "games.idx", "--clocks", "--moves", "1. e4 e5"][..],
     );
     assert!(
-        table.contains("  rating  seconds  timed  opening"),
+        table.contains("  rating  seconds  median  timed  opening"),
         "{table}"
     );
     let row = table.lines().find(|line| line.starts_with("Nf3")).unwrap();
-    assert!(row.contains("    204.5 "), "{table}");
+    assert!(row.contains("    204.5    10.0 "), "{table}");
 
     ok(
         dir,
@@ -159,10 +168,11 @@ fn the_explorer_has_the_times_on_request() {
         assert_eq!(answer["moves"][0]["uci"], "e1h1", "{more}");
         answer["polybook"]["clocks"].clone()
     };
-    let castled = |games: u64, mean: f64| json!([{"uci": "e1h1", "games": games, "mean": mean}]);
+    let castled = |games: u64, mean: f64| json!([{"uci": "e1h1", "games": games, "mean": mean, "median": mean}]);
     let all = clocks("&clocks=true");
     assert_eq!((&all["games"], &all["read"]), (&json!(250), &json!(200)));
     assert_eq!(all["moves"][0]["games"], 200);
+    assert_eq!(all["moves"][0]["median"], 10.0);
     let mean = all["moves"][0]["mean"].as_f64().unwrap();
     assert!(
         (mean - (199.0 * 10.0 + 30.5) / 200.0).abs() < 1e-9,
@@ -213,6 +223,6 @@ fn games_without_clock_times_are_told() {
     let said = String::from_utf8(output.stderr).unwrap();
     assert_eq!(
         said,
-        "no mean times: no clock times ([%clk] with a readable TimeControl, or [%emt]) of these moves in 2 games\n"
+        "no times: no clock times ([%clk] with a readable TimeControl, or [%emt]) of these moves in 2 games\n"
     );
 }

@@ -240,6 +240,61 @@ fn performances_are_printed_with_that_of_all_games() {
     );
 }
 
+/// The range of a player's score with a move is that of the opening which the move leads to.
+#[test]
+fn scores_of_moves_have_the_ranges_of_openings() {
+    let dir = temp();
+    let dir = dir.path();
+    let game = |white: &str, black: &str, mv: &str, result: &str, elo: u32| {
+        format!(
+            "[White \"{white}\"]\n[Black \"{black}\"]\n[WhiteElo \"{elo}\"]\n[BlackElo \"{elo}\"]\n[Result \"{result}\"]\n\n\
+             1. {mv} {result}\n\n"
+        )
+    };
+    let mut games = String::new();
+    for number in 0..40 {
+        let result = ["1-0", "0-1", "1/2-1/2", "1-0", "*"][number % 5];
+        let mv = ["b3", "g4", "b3"][number % 3];
+        games += &game("A", "B", mv, result, 1800 + 10 * number as u32);
+        games += &game("B", "A", mv, result, 2200 - 20 * number as u32);
+    }
+    games += &game("A", "B", "b3 e5", "1-0", 0);
+    fs::write(dir.join("games.pgn"), games).unwrap();
+    index(dir, &["games.pgn".into()]);
+    for color in ["", " --color white", " --color black"] {
+        let of_player = format!("idx --player A{color} -q --json");
+        let openings = ok_json(dir, &format!("openings --families {of_player}"));
+        let moves = ok_json(dir, &format!("show {of_player}"));
+        for (san, name) in [("b3", "Nimzo-Larsen Attack"), ("g4", "Grob Opening")] {
+            let find = |list: &Value, field: &str, wanted: &str| {
+                let mut list = list.as_array().unwrap().iter();
+                list.find(|one| one[field] == *wanted).unwrap()["score_range"].clone()
+            };
+            let range = find(&moves["moves"], "san", san);
+            assert!(
+                range[0].as_f64() > Some(0.0) && range[1].as_f64() < Some(100.0),
+                "{moves}"
+            );
+            assert_eq!(range, find(&openings["families"], "name", name), "{color}");
+        }
+        // Without other games, the range of all moves follows from the results.
+        let all = &moves["score_range"];
+        let score = moves["score"].as_f64().unwrap();
+        assert!(
+            all[0].as_f64().unwrap() < score && all[1].as_f64().unwrap() > score,
+            "{moves}"
+        );
+    }
+    let text = ok(dir, "show idx --player A --color white -q");
+    assert!(text.contains("   score    range   perf  "), "{text}");
+    let won = ok_json(
+        dir,
+        "show idx --player A --color white -q --json --result win",
+    );
+    assert_eq!(won["moves"][0]["score_range"], Value::Null);
+    assert_eq!(won["score_range"], Value::Null);
+}
+
 #[test]
 fn filters_by_opening_depend_on_moves_alone() {
     let dir = temp();

@@ -317,8 +317,8 @@ fn moves_of_a_player_have_the_players_score_and_performance() {
     let found = moves(dir, line);
     assert_eq!(of(&found, names)[0], json!(["e4", 35, 10, 77.8, 2220]));
     let table = ok(dir, &format!("show {line}"));
-    let head = "move      games    share    white    draws    black  rating   rated   score   perf  opening";
-    let row = "e4           45   95.74%       30        0       15    2000       5   77.8%   2220  King's Pawn Game";
+    let head = "move      games    share    white    draws    black  rating   rated   score    range   perf  opening";
+    let row = "e4           45   95.74%       30        0       15    2000       5   77.8%   66-89%   2220  King's Pawn Game";
     assert!(table.contains(head) && table.contains(row), "{table}");
     assert!(!ok(dir, "show games.idx").contains("score"));
     // Results of the player.
@@ -405,15 +405,18 @@ fn the_mean_time_of_a_move_says_in_how_many_games_it_is_known() {
     let table = ok(dir.path(), "show games.idx --clocks");
     let mut lines = table.lines();
     assert!(
-        lines.next().unwrap().contains("  seconds  timed  "),
+        lines.next().unwrap().contains("  seconds  median  timed  "),
         "{table}"
     );
     assert!(
-        lines.next().unwrap().contains("      5.0      1"),
+        lines.next().unwrap().contains("      5.0     5.0      1"),
         "{table}"
     );
     let found = moves(dir.path(), "games.idx --clocks");
-    assert_eq!(found["moves"][0]["clock"], json!({"games": 1, "mean": 5.0}));
+    assert_eq!(
+        found["moves"][0]["clock"],
+        json!({"games": 1, "mean": 5.0, "median": 5.0})
+    );
 }
 
 #[test]
@@ -431,7 +434,7 @@ fn times_of_all_games_are_not_counted_beside_the_games() {
             known.repeat(10),
             "--clocks=4",
             true,
-            "the mean times are those of the 4 newest of 10 games: --clocks=10 reads all games",
+            "the times are those of the 4 newest of 10 games: --clocks=10 reads all games",
         ),
     ]
     .into_iter()
@@ -446,7 +449,7 @@ fn times_of_all_games_are_not_counted_beside_the_games() {
         let output = run(dir.path(), &format!("show {index} {options}"));
         let table = String::from_utf8_lossy(&output.stdout);
         let heading = table.lines().next().unwrap();
-        assert!(heading.contains("  seconds  "), "{table}");
+        assert!(heading.contains("  seconds  median  "), "{table}");
         assert_eq!(heading.contains("  timed  "), is_part, "{table}");
         let message = String::from_utf8_lossy(&output.stderr);
         assert_eq!(message.trim_end(), said);

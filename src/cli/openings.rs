@@ -15,7 +15,7 @@ use super::{
     plural,
     position::SourceArgs,
     resources::count,
-    terminal::{one_decimal, print, print_json},
+    terminal::{one_decimal, print, print_json, range_text},
     usage::Usage,
 };
 
@@ -414,9 +414,7 @@ fn text(table: &OpeningTable, rows: &[(&OpeningRow, bool)], of_player: bool) -> 
         let score = row
             .score
             .map_or(String::new(), |score| format!("{}%", one_decimal(score)));
-        let range = row
-            .score_range
-            .map_or(String::new(), |[low, high]| format!("{low:.0}-{high:.0}%"));
+        let range = row.score_range.map_or(String::new(), range_text);
         let [points, average] = [row.points, row.points_above_average]
             .map(|points| points.map_or(String::new(), signed));
         let last = row.last_played.as_deref().unwrap_or_default();

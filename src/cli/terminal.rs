@@ -27,6 +27,11 @@ pub fn one_decimal(number: f64) -> String {
     format!("{number:.1}")
 }
 
+/// Formats a confidence interval in percent, such as `40-60%`.
+pub fn range_text([low, high]: [f64; 2]) -> String {
+    format!("{low:.0}-{high:.0}%")
+}
+
 /// Writes `text` to standard output. Control characters are escaped.
 pub fn print(text: &str) -> anyhow::Result<()> {
     print_all([Ok(text.to_owned())])

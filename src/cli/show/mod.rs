@@ -33,9 +33,10 @@ only the part of the file that it prints, so it does not check the checksum of t
 Indexes and PGN: the numbers of an explorer's index count the games that played the move in this position. Those of an index made
 with --index-stats count all games that reached the position after the move, by any order of moves. \"rating\" is the mean
 rating of the players who made the move, and \"rated\" the number of games in which this rating is known. \"seconds\" is the
-mean time of the move, and \"timed\" the number of games in which this time is known. \"rated\" and \"timed\" are shown only
-if they are smaller than the number of games. With --player, \"score\" is the player's score and \"perf\" the player's
-performance in ten or more games against rated opponents. Games without a result do not change scores.
+mean time of the move, \"median\" the median time, and \"timed\" the number of games in which the time is known. \"rated\" and
+\"timed\" are shown only if they are smaller than the number of games. With --player, \"score\" is the player's score, \"range\"
+contains the true score with a probability of about 80 % (as in polybook openings), and \"perf\" is the player's performance in
+ten or more games against rated opponents. Games without a result do not change scores.
 
 Examples:
   polybook show book.bin e4 c5
@@ -59,7 +60,7 @@ pub struct Args {
     #[command(flatten)]
     evals: EvalsArg,
 
-    /// Also show how many seconds the players thought about each move on average. The clock times come from the N
+    /// Also show how many seconds the players thought about each move: the mean and the median. The clock times come from the N
     /// newest games, whose PGN files must exist and must not be compressed [default without a number: 1000]
     #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true, default_missing_value = "1000", value_parser = clap::value_parser!(u32).range(1..))]
     clocks: Option<u32>,

@@ -9,7 +9,7 @@ use polybook::{
     FileKind,
     counts::Memory,
     evals::{Eval, Evals},
-    explorer::{Answer, Line, MoveAnswer, Query, Times, View, not_indexed},
+    explorer::{Answer, Line, MoveAnswer, MoveTime, Query, Times, View, not_indexed},
     position::{self, Keyed, Variant, read_move, uci},
     results::{Results, Wdl},
     selection::Evaluator,
@@ -29,7 +29,7 @@ use crate::cli::{
     key, plural,
     position::{Searched, UntaggedArg},
     repertoire::Opener,
-    terminal::{print, print_json},
+    terminal::{print, print_json, range_text},
     usage::Usage,
 };
 
@@ -109,7 +109,7 @@ fn run_explored(args: &Args, context: Context) -> anyhow::Result<()> {
         && times.moves.is_empty()
     {
         context.say(&format!(
-            "no mean times: no clock times ([%clk] with a readable TimeControl, or [%emt]) of these moves in {}\n",
+            "no times: no clock times ([%clk] with a readable TimeControl, or [%emt]) of these moves in {}\n",
             plural(times.read, "game")
         ));
     }
@@ -135,7 +135,7 @@ fn run_explored(args: &Args, context: Context) -> anyhow::Result<()> {
         && times.read < times.games
     {
         context.say(&format!(
-            "the mean times are those of the {} newest of {} games: --clocks={} reads all games\n",
+            "the times are those of the {} newest of {} games: --clocks={} reads all games\n",
             times.read, times.games, times.games
         ));
     }
@@ -267,6 +267,7 @@ fn document(answer: &Answer, shown: &ShownMoves<'_>, has_results: bool) -> Value
             document["losses"] = json!(player.stats.losses);
             let score = player_score(results_of(played, pos.turn()));
             document["score"] = json!(score.filter(|_| has_scores));
+            document["score_range"] = json!(player.score_range);
             document["opponent_rating"] = json!(player.average_opponent_rating);
             document["performance"] = json!(player.performance);
             document["performance_games"] = json!(player.performance_games);
@@ -293,6 +294,7 @@ fn document(answer: &Answer, shown: &ShownMoves<'_>, has_results: bool) -> Value
         document["wins"] = json!(player.stats.wins);
         document["losses"] = json!(player.stats.losses);
         document["score"] = json!(total_score(answer).filter(|_| has_scores));
+        document["score_range"] = json!(player.score_range);
         document["opponent_rating"] = json!(player.opponent_rating);
         document["performance"] = json!(player.performance);
         document["performance_games"] = json!(player.performance_games);
@@ -306,7 +308,7 @@ fn document(answer: &Answer, shown: &ShownMoves<'_>, has_results: bool) -> Value
 }
 
 /// The position whose moves are shown, and the values that are shown in addition to the results: the evaluations and,
-/// if the user requested them, the mean times that players took for the moves.
+/// if the user requested them, the times that players took for the moves.
 struct ShownMoves<'a> {
     pos: &'a VariantPosition,
     evals: &'a MoveEvals,
@@ -393,6 +395,10 @@ fn table(answer: &Answer, shown: &ShownMoves<'_>, is_filtered: bool, with_bars: 
     if answer.player.is_some() {
         let total = score(total_score(answer));
         columns.add("score", [2, 6], &|played| score(score_of(played)), total);
+        let range = |range: Option<[f64; 2]>| or_dash(range.map(range_text));
+        let range_of = |played: &MoveAnswer| played.player.as_ref()?.score_range;
+        let total = answer.player.as_ref().and_then(|player| player.score_range);
+        columns.add("range", [2, 7], &|played| range(range_of(played)), range(total));
         let performance = or_dash(performance);
         columns.add(
             "perf",
@@ -406,9 +412,11 @@ fn table(answer: &Answer, shown: &ShownMoves<'_>, is_filtered: bool, with_bars: 
         columns.add("unfinished", [2, 10], &unfinished, total.unfinished);
     }
     if times.is_some() {
-        let mean =
-            |played: &MoveAnswer| or_dash(time_of(played).map(|time| format!("{:.1}", time.mean)));
-        columns.add("seconds", [2, 7], &mean, "");
+        let seconds = |played: &MoveAnswer, seconds: fn(&MoveTime) -> f64| {
+            or_dash(time_of(played).map(|time| format!("{:.1}", seconds(time))))
+        };
+        columns.add("seconds", [2, 7], &|played| seconds(played, |time| time.mean), "");
+        columns.add("median", [2, 6], &|played| seconds(played, |time| time.median), "");
         if is_partly_timed {
             columns.add("timed", [2, 5], &timed_games, "");
         }

@@ -8,11 +8,12 @@ use rustc_hash::FxHashMap;
 use shakmaty::{Position, variant::VariantPosition};
 
 use super::{
+    expectation::{PlayerScores, score_range},
     list::{GameInfo, PlayedGame, game_info, played_games},
     open_index::text_of_number,
     query::{Line, Query, View},
     sources::Sources,
-    tally::{MoveTally, PlayerTally, PositionTally, Rank, count_games},
+    tally::{MoveTally, PlayerTally, PositionTally, Rank, count_games, scores_of_all_games},
 };
 use crate::{
     chess::position::BookMove,
@@ -28,7 +29,7 @@ use crate::{
 
 /// The answer to a query about a position. It contains the results of the games that reached the position, and the
 /// moves that were played in it.
-#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
+#[derive(Clone, PartialEq, Debug, serde::Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Answer {
     /// The results, which are serialized in the form of Lichess: an unfinished game is a draw.
@@ -64,7 +65,7 @@ pub struct Answer {
 }
 
 /// A move that was played in the position of a query, and the results of the games in which it was played.
-#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
+#[derive(Clone, PartialEq, Debug, serde::Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct MoveAnswer {
     /// The move in UCI notation. Castling is written as king takes rook: `e1h1`.
@@ -96,12 +97,15 @@ pub struct MoveAnswer {
 }
 
 /// The results and ratings of the player whom a query names, in all games that the answer counts.
-#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
+#[derive(Clone, PartialEq, Debug, serde::Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PlayerTotals {
     /// The player's results in the finished games. Only `wins` and `losses` are serialized.
     #[serde(flatten, serialize_with = "Wdl::without_draws")]
     pub stats: Wdl,
+    /// The 80 % confidence interval of the player's score, as for moves.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub score_range: Option<[f64; 2]>,
     /// The mean rating of the opponents in the games with a result, rounded half up.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub opponent_rating: Option<u64>,
@@ -123,12 +127,18 @@ pub struct PlayerTotals {
 }
 
 /// The results and ratings of the player whom a query names, in the games in which one move was played.
-#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
+#[derive(Clone, PartialEq, Debug, serde::Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PlayerScore {
     /// The player's results in the finished games. Only `wins` and `losses` are serialized.
     #[serde(flatten, serialize_with = "Wdl::without_draws")]
     pub stats: Wdl,
+    /// The 80 % confidence interval of the player's score in percent, as for [openings](super::OpeningRow::score_range):
+    /// the other games are all games of the player that pass the filters, whatever positions they reached. `None` if
+    /// no game has a result, if the filters select games by their result, or if the query does not ask for
+    /// [`player_scores`](Query::player_scores).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub score_range: Option<[f64; 2]>,
     /// The mean rating of the opponents in the games with a result, rounded half up.
     pub average_opponent_rating: Option<u64>,
     /// The performance by FIDE's table, or `None` if `performance_games` is less than 10, or if the
@@ -171,6 +181,11 @@ pub(super) fn answer(sources: &Sources, query: &Query) -> Result<Answer> {
     let is_long = query.transpositions && filters.precompute_long(query.line.subject())?;
     let mut counted = PositionTally::new(&filters, query)?;
     let mut total = MoveTally::default();
+    let ranges = counted.scores.take().map(|by_move| ScoreRanges {
+        by_move,
+        all: scores_of_all_games(&filters, &query.line),
+        is_known: !query.filters.selects_by_result(),
+    });
     let mut moves = Vec::from_iter(std::mem::take(&mut counted.moves));
     for (_, tally) in &moves {
         total += *tally;
@@ -188,7 +203,12 @@ pub(super) fn answer(sources: &Sources, query: &Query) -> Result<Answer> {
     let moves = moves
         .iter()
         .zip(reached)
-        .map(|((mv, tally), reached)| played_move(sources, query, *mv, tally, reached))
+        .map(|((mv, tally), reached)| {
+            let range = ranges
+                .as_ref()
+                .and_then(|ranges| ranges.of_move(*mv, tally));
+            played_move(sources, query, (*mv, tally), range, reached)
+        })
         .collect::<Result<_>>()?;
     let game = |(_, number, mv): Rank| (number, mv);
     let top = counted.top.into_sorted().into_iter().map(game);
@@ -205,9 +225,10 @@ pub(super) fn answer(sources: &Sources, query: &Query) -> Result<Answer> {
     )?;
     Ok(Answer {
         results: total.results,
-        player: query
-            .has_player_scores()
-            .then(|| player_totals(&total.player, &query.filters)),
+        player: query.has_player_scores().then(|| PlayerTotals {
+            score_range: ranges.as_ref().and_then(|ranges| ranges.of_all(&total)),
+            ..player_totals(&total.player, &query.filters)
+        }),
         moves,
         recent_games: (query.view != View::Masters).then_some(recent),
         top_games: (query.view != View::Player).then_some(top),
@@ -219,11 +240,35 @@ pub(super) fn answer(sources: &Sources, query: &Query) -> Result<Answer> {
     })
 }
 
+/// The player's results with each move of a position, and in all games, from which confidence intervals follow.
+struct ScoreRanges {
+    by_move: FxHashMap<BookMove, PlayerScores>,
+    /// The results in all games that pass the filters, whatever positions they reached.
+    all: PlayerScores,
+    /// Whether the scores are known, because the filters do not select games by their result.
+    is_known: bool,
+}
+
+impl ScoreRanges {
+    fn of_move(&self, mv: BookMove, tally: &MoveTally) -> Option<[f64; 2]> {
+        let scores = self.by_move.get(&mv).filter(|_| self.is_known)?;
+        score_range(tally.player.stats, scores.expectation(&self.all))
+    }
+
+    /// Returns the interval for the games of all moves, whose results are `total`.
+    fn of_all(&self, total: &MoveTally) -> Option<[f64; 2]> {
+        let mut scores = PlayerScores::default();
+        self.by_move.values().for_each(|more| scores += more);
+        let range = score_range(total.player.stats, scores.expectation(&self.all));
+        range.filter(|_| self.is_known)
+    }
+}
+
 fn played_move(
     sources: &Sources,
     query: &Query,
-    mv: BookMove,
-    tally: &MoveTally,
+    (mv, tally): (BookMove, &MoveTally),
+    score_range: Option<[f64; 2]>,
     reached: Option<u64>,
 ) -> Result<MoveAnswer> {
     let pos = query.line.position();
@@ -238,9 +283,10 @@ fn played_move(
         uci: mv.to_string(),
         san: mv.san(pos).unwrap_or_default(),
         average_rating: (!of_player).then(|| tally.means.rating().rounded_down()),
-        player: query
-            .has_player_scores()
-            .then(|| player_score(&tally.player, &query.filters)),
+        player: query.has_player_scores().then(|| PlayerScore {
+            score_range,
+            ..player_score(&tally.player, &query.filters)
+        }),
         results,
         game,
         opening: openings::name_of(&next),
@@ -250,10 +296,12 @@ fn played_move(
     })
 }
 
-/// Converts the results of a player in the games that pass `filters` and have one move to a [`PlayerScore`].
+/// Converts the results of a player in the games that pass `filters` and have one move to a [`PlayerScore`] without a
+/// confidence interval.
 fn player_score(tally: &PlayerTally, filters: &Selection) -> PlayerScore {
     PlayerScore {
         stats: tally.stats,
+        score_range: None,
         average_opponent_rating: tally.opponents.rounded(),
         performance: tally.performance(filters),
         performance_games: tally.opponents.games,
@@ -261,10 +309,11 @@ fn player_score(tally: &PlayerTally, filters: &Selection) -> PlayerScore {
     }
 }
 
-/// Converts the results of a player in all games that pass `filters` to [`PlayerTotals`].
+/// Converts the results of a player in all games that pass `filters` to [`PlayerTotals`] without a confidence interval.
 fn player_totals(tally: &PlayerTally, filters: &Selection) -> PlayerTotals {
     PlayerTotals {
         stats: tally.stats,
+        score_range: None,
         opponent_rating: tally.opponents.rounded(),
         player_rating: tally.own.rounded(),
         player_rating_games: tally.own.games,

@@ -8,7 +8,18 @@
 
 use std::{collections::BTreeMap, ops::AddAssign};
 
+use shakmaty::Color;
+
+use super::open_index::GameSummary;
 use crate::games::results::Wdl;
+
+/// The 90 % quantile of the standard normal distribution. It gives the limits of an 80 % confidence interval, which
+/// leaves out 10 % of the values on each side.
+pub(super) const QUANTILE: f64 = 1.2816;
+
+/// The number of finished games below which a score is not judged. If the results of few games and of few other games
+/// are equal, the deviation of the expectation is too small for a confidence interval.
+pub(super) const FEW_GAMES: u64 = 10;
 
 /// The minimum variance of a game's result. Without it, a player with only wins would be expected to win each game.
 const MIN_VARIANCE: f64 = 0.02;
@@ -24,8 +35,13 @@ const MAX_STEPS: usize = 60;
 #[derive(Clone, Default, Debug)]
 pub(super) struct Scores(BTreeMap<u16, Wdl>);
 
+/// The results of a player's finished games with both colors. The array is indexed by the color of the player (`Color as
+/// usize`).
+#[derive(Clone, Default, Debug)]
+pub(super) struct PlayerScores([Scores; 2]);
+
 /// The score that is expected of a player in some games.
-#[derive(Copy, Clone, PartialEq, Debug)]
+#[derive(Copy, Clone, PartialEq, Default, Debug)]
 pub(super) struct Expectation {
     /// The expected points. Games that cannot be compared with others count with their actual points.
     pub points: f64,
@@ -37,7 +53,7 @@ pub(super) struct Expectation {
 
 impl Scores {
     /// Adds the result of a finished game against an opponent with the rating `rating`, which is 0 if it is unknown.
-    pub(super) fn add(&mut self, rating: u16, result: Wdl) {
+    fn add(&mut self, rating: u16, result: Wdl) {
         *self.0.entry(rating).or_default() += result;
     }
 
@@ -54,9 +70,9 @@ impl Scores {
         let rest = self.0.iter().map(|(rating, all)| {
             let less = part.0.get(rating).copied().unwrap_or_default();
             let rest = Wdl {
-                wins: all.wins - less.wins,
-                draws: all.draws - less.draws,
-                losses: all.losses - less.losses,
+                wins: all.wins.saturating_sub(less.wins),
+                draws: all.draws.saturating_sub(less.draws),
+                losses: all.losses.saturating_sub(less.losses),
             };
             (*rating, rest)
         });
@@ -112,6 +128,116 @@ impl AddAssign<&Scores> for Scores {
     }
 }
 
+impl PlayerScores {
+    /// Adds the result of a finished game in which the player has the color `player`. `rating` is the rating of the
+    /// opponent, or 0 if it is unknown.
+    pub(super) fn add(&mut self, player: Color, rating: u16, result: Wdl) {
+        self.0[player as usize].add(rating, result);
+    }
+
+    /// Adds a game in which the player has the color `player`. An unfinished game changes nothing.
+    pub(super) fn add_game(&mut self, game: &GameSummary, player: Color) {
+        if game.has_result() {
+            let result = Wdl::of_game(game.winner(), player);
+            self.add(player, game.elo_of(!player), result);
+        }
+    }
+
+    /// Returns the player's form with the color `player` in these games, or `None` if there are no such games.
+    pub(super) fn form(&self, player: Color) -> Option<Form> {
+        Form::of(&self.0[player as usize])
+    }
+
+    /// Returns what the player is expected to score in these games, by the other games in `all`, which contains these
+    /// games, too.
+    pub(super) fn expectation(&self, all: &PlayerScores) -> Expectation {
+        let mut sum = Expectation::default();
+        let mut variances = 0.0;
+        for (part, all) in self.0.iter().zip(&all.0) {
+            let (expected, variance, games) = of_color(part, &all.without(part));
+            sum.points += expected;
+            sum.games += games;
+            variances += variance;
+        }
+        sum.deviation = variances.sqrt();
+        sum
+    }
+}
+
+impl AddAssign<&PlayerScores> for PlayerScores {
+    fn add_assign(&mut self, other: &PlayerScores) {
+        for (sum, more) in self.0.iter_mut().zip(&other.0) {
+            *sum += more;
+        }
+    }
+}
+
+/// What a player's results with one color predict about other games with this color.
+#[derive(Copy, Clone, Debug)]
+pub(super) struct Form {
+    /// The number of games.
+    pub games: f64,
+    /// The average score, from 0 to 1.
+    average: f64,
+    /// The share of draws.
+    draws: f64,
+    /// The performance against rated opponents, or `None` if no opponent is rated.
+    strength: Option<f64>,
+    /// The sum of [`slope`](Form::slope) over the games against rated opponents.
+    pub slopes: f64,
+    /// The variance of the points in the games against rated opponents.
+    variance: f64,
+}
+
+impl Form {
+    fn of(scores: &Scores) -> Option<Form> {
+        let total = scores.total();
+        if total.games() == 0 {
+            return None;
+        }
+        let games = total.games() as f64;
+        let mut form = Form {
+            games,
+            average: points(total) / games,
+            draws: total.draws as f64 / games,
+            strength: scores.performance(),
+            slopes: 0.0,
+            variance: 0.0,
+        };
+        for (rating, results) in scores.0.iter().filter(|(rating, _)| **rating > 0) {
+            let games = results.games() as f64;
+            form.slopes += games * form.slope(*rating);
+            form.variance += games * variance(form.expected(*rating), form.draws);
+        }
+        Some(form)
+    }
+
+    /// Returns `true` if the rating of an opponent decides the expected score.
+    pub(super) fn uses_rating(&self, rating: u16) -> bool {
+        self.strength.is_some() && rating > 0
+    }
+
+    /// Returns the score from 0 to 1 that is expected against an opponent with the rating `rating`, which is 0 if it is
+    /// unknown.
+    pub(super) fn expected(&self, rating: u16) -> f64 {
+        match self.strength {
+            Some(strength) if rating > 0 => expected_score(strength, rating.into()),
+            _ => self.average,
+        }
+    }
+
+    /// Returns the derivative of the expected score by the strength of the player.
+    pub(super) fn slope(&self, rating: u16) -> f64 {
+        slope_of(self.expected(rating))
+    }
+
+    /// Returns the probability of a draw if the score `expected` is expected. A game with a very high or low expected
+    /// score ends in a draw less often.
+    pub(super) fn draw_chance(&self, expected: f64) -> f64 {
+        draw_chance(expected, self.draws)
+    }
+}
+
 fn points(results: Wdl) -> f64 {
     results.half_points() as f64 / 2.0
 }
@@ -126,75 +252,75 @@ fn slope_of(expected: f64) -> f64 {
     std::f64::consts::LN_10 / 400.0 * expected * (1.0 - expected)
 }
 
-/// Returns the variance of the result of a game. `draws` is the share of draws in the other games. A game with a very
-/// high or low expected score ends in a draw less often.
-fn variance(expected: f64, draws: f64) -> f64 {
-    let draws = draws.min(2.0 * expected.min(1.0 - expected));
-    (expected * (1.0 - expected) - draws / 4.0).max(MIN_VARIANCE)
+fn draw_chance(expected: f64, draws: f64) -> f64 {
+    draws.min(2.0 * expected.min(1.0 - expected))
 }
 
-/// Returns what a player is expected to score in the games `part`, by the other games in `all`. Both contain the games
-/// with each color.
-pub(super) fn expectation(part: &[Scores; 2], all: &[Scores; 2]) -> Expectation {
-    let mut sum = Expectation {
-        points: 0.0,
-        deviation: 0.0,
-        games: 0,
-    };
-    let mut variances = 0.0;
-    for (part, all) in part.iter().zip(all) {
-        let (expected, variance, games) = of_color(part, &all.without(part));
-        sum.points += expected;
-        sum.games += games;
-        variances += variance;
-    }
-    sum.deviation = variances.sqrt();
-    sum
+/// Returns the variance of the result of a game. `draws` is the share of draws in the other games.
+fn variance(expected: f64, draws: f64) -> f64 {
+    (expected * (1.0 - expected) - draw_chance(expected, draws) / 4.0).max(MIN_VARIANCE)
 }
 
 /// Returns the expected points in the games `part` with one color, the variance of the difference between these and the
 /// actual points, and the number of games that can be compared with the games `others`.
 fn of_color(part: &Scores, others: &Scores) -> (f64, f64, u64) {
-    let (games, other) = (part.total(), others.total());
+    let games = part.total();
     if games.games() == 0 {
         return (0.0, 0.0, 0);
     }
-    if other.games() == 0 {
+    let Some(form) = Form::of(others) else {
         return (points(games), 0.0, 0);
-    }
-    let average = points(other) / other.games() as f64;
-    let draws = other.draws as f64 / other.games() as f64;
-    let strength = others.performance();
-    let unrated = part.0.get(&0).copied().unwrap_or_default().games() as f64;
-    let (mut expected, mut spread) = (unrated * average, unrated * variance(average, draws));
-    // The average is itself a result of chance.
-    let mut of_others = unrated * (variance(average, draws) / other.games() as f64).sqrt();
-    let mut slope = 0.0;
-    for (rating, results) in part.rated() {
+    };
+    let (mut expected, mut spread) = (0.0, 0.0);
+    // The numbers from which the expected points follow, the average and the performance, are themselves results of
+    // chance. Their variance follows from that of the other games.
+    let (mut by_average, mut slope) = (0.0, 0.0);
+    for (rating, results) in &part.0 {
         let games = results.games() as f64;
-        let score = strength.map_or(average, |strength| expected_score(strength, rating));
+        let score = form.expected(*rating);
         expected += games * score;
-        spread += games * variance(score, draws);
-        slope += games * slope_of(score);
-    }
-    if let Some(strength) = strength {
-        // So is the performance: its variance follows from that of the other games.
-        let (mut all, mut slopes) = (0.0, 0.0);
-        for (rating, results) in others.rated() {
-            let score = expected_score(strength, rating);
-            all += results.games() as f64 * variance(score, draws);
-            slopes += results.games() as f64 * slope_of(score);
+        spread += games * variance(score, form.draws);
+        if form.uses_rating(*rating) {
+            slope += games * form.slope(*rating);
+        } else {
+            by_average += games;
         }
-        of_others += slope / slopes * all.sqrt();
-    } else {
-        let rated = games.games() as f64 - unrated;
-        of_others += rated * (variance(average, draws) / other.games() as f64).sqrt();
+    }
+    let mut of_others = by_average * (variance(form.average, form.draws) / form.games).sqrt();
+    if slope > 0.0 {
+        of_others += slope / form.slopes * form.variance.sqrt();
     }
     (expected, spread + of_others * of_others, games.games())
 }
 
+/// Returns the 80 % confidence interval of a player's score in some games, in percent. `stats` contains the player's
+/// results in these games. The width of the interval follows from the deviation of `expected`. If no other games can be
+/// compared with these, the width follows from the results, after a win and a loss are added. The interval of
+/// [few games](FEW_GAMES) has the larger of both widths. Returns `None` if no game has a result.
+pub(super) fn score_range(stats: Wdl, expected: Expectation) -> Option<[f64; 2]> {
+    let games = stats.games() as f64;
+    if games == 0.0 {
+        return None;
+    }
+    let score = points(stats) / games;
+    let by_results = {
+        let mean = (score * games + 1.0) / (games + 2.0);
+        let squares = (stats.wins as f64 + stats.draws as f64 / 4.0 + 1.0) / (games + 2.0);
+        ((squares - mean * mean) / games).sqrt()
+    };
+    let deviation = match expected.games {
+        0 => by_results,
+        _ if stats.games() < FEW_GAMES => by_results.max(expected.deviation / games),
+        _ => expected.deviation / games,
+    };
+    let half = QUANTILE * deviation;
+    Some([score - half, score + half].map(|end| 100.0 * end.clamp(0.0, 1.0)))
+}
+
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     /// A game of a simulated player: the opening, the color, the rating of the opponent, and the result.
@@ -208,14 +334,18 @@ mod tests {
         }
     }
 
-    fn scores(games: &[Game], wanted: impl Fn(usize) -> bool) -> [Scores; 2] {
-        let mut scores = [Scores::default(), Scores::default()];
+    fn scores(games: &[Game], wanted: impl Fn(usize) -> bool) -> PlayerScores {
+        let mut scores = PlayerScores::default();
         for (opening, color, rating, result) in games {
             if wanted(*opening) {
-                scores[*color].add(*rating, *result);
+                scores.0[*color].add(*rating, *result);
             }
         }
         scores
+    }
+
+    fn total_points(scores: &PlayerScores) -> f64 {
+        scores.0.iter().map(|scores| points(scores.total())).sum()
     }
 
     /// Returns the numbers of compared and of marked openings.
@@ -224,11 +354,11 @@ mod tests {
         let (mut judged, mut marked) = (0, 0);
         for opening in 0..12 {
             let part = scores(games, |other| other == opening);
-            let expected = expectation(&part, &all);
-            if expected.games >= 10 {
+            let expected = part.expectation(&all);
+            if expected.games >= FEW_GAMES {
                 judged += 1;
-                let actual = points(part[0].total()) + points(part[1].total());
-                marked += u64::from((actual - expected.points).abs() > 1.2816 * expected.deviation);
+                let difference = total_points(&part) - expected.points;
+                marked += u64::from(difference.abs() > QUANTILE * expected.deviation);
             }
         }
         (judged, marked)
@@ -313,9 +443,9 @@ mod tests {
                 }
             }
             let part = scores(&games, |opening| opening == 0);
-            let expected = expectation(&part, &scores(&games, |_| true));
-            let actual = points(part[0].total()) + points(part[1].total());
-            found += u32::from(actual < expected.points - 1.2816 * expected.deviation);
+            let expected = part.expectation(&scores(&games, |_| true));
+            let difference = total_points(&part) - expected.points;
+            found += u32::from(difference < -QUANTILE * expected.deviation);
         }
         assert!(found > 90, "{found}");
     }
@@ -326,10 +456,8 @@ mod tests {
         let mut random = fastrand::Rng::with_seed(11);
         for unrated in [0.0, 0.3, 1.0] {
             let games = games_of_player(&mut random, unrated);
-            let found = expectation(
-                &scores(&games, |opening| opening == 3),
-                &scores(&games, |_| true),
-            );
+            let part = scores(&games, |opening| opening == 3);
+            let found = part.expectation(&scores(&games, |_| true));
             let (mut expected, mut variances) = (0.0, 0.0);
             for color in 0..2 {
                 let of_color = || games.iter().filter(move |game| game.1 == color);
@@ -391,10 +519,8 @@ mod tests {
     fn extreme_scores_and_missing_games_have_finite_expectations() {
         let game = |opening, rating, half_points| (opening, 0, rating, result(half_points));
         let of = |games: &[Game]| {
-            expectation(
-                &scores(games, |opening| opening == 0),
-                &scores(games, |_| true),
-            )
+            let part = scores(games, |opening| opening == 0);
+            part.expectation(&scores(games, |_| true))
         };
         // Only wins: a win is expected against any opponent.
         let wins = of(&[game(0, 2000, 2), game(1, 2000, 2), game(1, 1900, 2)]);
@@ -416,5 +542,52 @@ mod tests {
         let unrated = of(&[game(0, 2000, 0), game(1, 0, 2), game(1, 0, 1)]);
         assert_eq!(unrated.points, 0.75);
         assert_eq!(of(&[game(1, 2000, 1)]).games, 0);
+    }
+
+    fn stats(wins: u64, draws: u64, losses: u64) -> Wdl {
+        Wdl {
+            wins,
+            draws,
+            losses,
+        }
+    }
+
+    fn expected(points: f64, deviation: f64, games: u64) -> Expectation {
+        Expectation {
+            points,
+            deviation,
+            games,
+        }
+    }
+
+    #[test]
+    fn ranges_of_scores() {
+        assert_eq!(score_range(stats(0, 0, 0), expected(0.0, 0.0, 0)), None);
+        let range = score_range(stats(5, 4, 1), expected(5.0, 1.5, 10)).unwrap();
+        // The ends are not rounded, because each display rounds them.
+        assert!((range[0] - (70.0 - 10.0 * 1.2816 * 1.5)).abs() < 1e-9);
+        assert!((range[1] - (70.0 + 10.0 * 1.2816 * 1.5)).abs() < 1e-9);
+        // One win says little, even if the player won the other games.
+        let range = score_range(stats(1, 0, 0), expected(1.0, 0.2, 1)).unwrap();
+        assert!(range[0] < 45.0 && range[1] == 100.0, "{range:?}");
+        // Ranges stay between 0 and 100 percent, and equal results have one, too.
+        let range = score_range(stats(1000, 0, 0), expected(0.0, 0.0, 0)).unwrap();
+        assert!(range[0] < 99.9 && range[1] == 100.0, "{range:?}");
+    }
+
+    proptest! {
+        #[test]
+        fn mirrored_results_have_mirrored_ranges(
+            wins in 0..40u64, draws in 0..40u64, losses in 0..40u64, deviation in 0.0..=9.0, compared in 0..2u64,
+        ) {
+            let games = (wins + draws + losses) as f64;
+            let of = |stats| score_range(stats, expected(0.0, deviation, compared));
+            let (range, mirrored) = (of(stats(wins, draws, losses)), of(stats(losses, draws, wins)));
+            prop_assert_eq!(range.is_some(), games > 0.0);
+            if let (Some([low, high]), Some([mirrored_low, mirrored_high])) = (range, mirrored) {
+                prop_assert!((low + mirrored_high - 100.0).abs() < 1e-9, "{low} {mirrored_high}");
+                prop_assert!((high + mirrored_low - 100.0).abs() < 1e-9, "{high} {mirrored_low}");
+            }
+        }
     }
 }

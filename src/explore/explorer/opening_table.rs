@@ -7,7 +7,7 @@ use rayon::prelude::*;
 use shakmaty::Color;
 
 use super::{
-    expectation::{Expectation, Scores, expectation},
+    expectation::{PlayerScores, score_range},
     filter::{SourceFilter, SourceFilters},
     open_index::{GameSummary, OpenIndex, text_of_number},
     query::Line,
@@ -23,14 +23,6 @@ use crate::{
         selection::Selection,
     },
 };
-
-/// The 90 % quantile of the standard normal distribution. It gives the limits of an 80 % confidence interval, which
-/// leaves out 10 % of the values on each side.
-const QUANTILE: f64 = 1.2816;
-
-/// The number of finished games below which an opening is not judged. If the results of few games and of few other games
-/// are equal, the deviation of the expectation is too small for a confidence interval.
-const FEW_GAMES: u64 = 10;
 
 /// The openings of the games that reached a position, grouped by family.
 ///
@@ -134,8 +126,8 @@ struct OpeningTally {
     player: PlayerTally,
     /// The numbers of finished games, indexed by the color of the player (`Color as usize`).
     finished: [u64; 2],
-    /// The results of finished games, indexed by the color of the player.
-    scores: [Scores; 2],
+    /// The results of finished games by the opponents' ratings.
+    scores: PlayerScores,
     /// The known ratings of both players.
     ratings: Mean,
 }
@@ -153,14 +145,11 @@ impl OpeningTally {
 }
 
 /// Adds the result of a finished game. Ratings are left out if the game is not one of a player.
-fn add_score(scores: &mut [Scores; 2], summary: &GameSummary, player: Color, of_player: bool) {
-    if summary.has_result() {
-        let rating = if of_player {
-            summary.elo_of(!player)
-        } else {
-            0
-        };
-        scores[player as usize].add(rating, Wdl::of_game(summary.winner(), player));
+fn add_score(scores: &mut PlayerScores, summary: &GameSummary, player: Color, of_player: bool) {
+    if of_player {
+        scores.add_game(summary, player);
+    } else if summary.has_result() {
+        scores.add(player, 0, Wdl::of_game(summary.winner(), player));
     }
 }
 
@@ -169,9 +158,7 @@ impl AddAssign<&OpeningTally> for OpeningTally {
         self.results += other.results;
         self.player += other.player;
         self.ratings += other.ratings;
-        for (sum, more) in self.scores.iter_mut().zip(&other.scores) {
-            *sum += more;
-        }
+        self.scores += &other.scores;
         for (sum, more) in self.finished.iter_mut().zip(other.finished) {
             *sum += more;
         }
@@ -188,7 +175,7 @@ struct Average {
     finished: [u64; 2],
     /// The ratings of the opponents, and the results against them.
     players: [PlayerTally; 2],
-    scores: [Scores; 2],
+    scores: PlayerScores,
 }
 
 impl Average {
@@ -214,8 +201,8 @@ impl Average {
     fn joined(mut self, other: Average) -> Average {
         for color in 0..2 {
             self.players[color] += other.players[color];
-            self.scores[color] += &other.scores[color];
         }
+        self.scores += &other.scores;
         let sums = |a: [u64; 2], b: [u64; 2]| [a[0] + b[0], a[1] + b[1]];
         Average {
             games: self.games + other.games,
@@ -449,7 +436,7 @@ impl OpeningRows<'_> {
         let finished = player.stats.games();
         let points = player.stats.half_points() as f64 / 2.0;
         let average = self.average.expected(sum.finished);
-        let expected = expectation(&sum.scores, &self.average.scores);
+        let expected = sum.scores.expectation(&self.average.scores);
         let is_compared = expected.games > 0;
         let has_scores = !self.asked.selects_by_result();
         let line: Vec<String> = main.moves().iter().map(ToString::to_string).collect();
@@ -500,82 +487,9 @@ fn without_noise(difference: f64) -> f64 {
     (1e9 * difference).round() / 1e9 + 0.0
 }
 
-/// Returns the 80 % confidence interval of the player's score with an opening, in percent. `stats` contains the player's
-/// results in the opening's games. Its width follows from the deviation of `expected`. If no other games can be compared
-/// with these, the width follows from the results, after a win and a loss are added. The interval of
-/// [few games](FEW_GAMES) has the larger of both widths. Returns `None` if no game has a result.
-fn score_range(stats: Wdl, expected: Expectation) -> Option<[f64; 2]> {
-    let games = stats.games() as f64;
-    if games == 0.0 {
-        return None;
-    }
-    let score = stats.half_points() as f64 / 2.0 / games;
-    let by_results = {
-        let mean = (score * games + 1.0) / (games + 2.0);
-        let squares = (stats.wins as f64 + stats.draws as f64 / 4.0 + 1.0) / (games + 2.0);
-        ((squares - mean * mean) / games).sqrt()
-    };
-    let deviation = match expected.games {
-        0 => by_results,
-        _ if stats.games() < FEW_GAMES => by_results.max(expected.deviation / games),
-        _ => expected.deviation / games,
-    };
-    let half = QUANTILE * deviation;
-    Some([score - half, score + half].map(|end| 100.0 * end.clamp(0.0, 1.0)))
-}
-
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
-
     use super::*;
-
-    fn stats(wins: u64, draws: u64, losses: u64) -> Wdl {
-        Wdl {
-            wins,
-            draws,
-            losses,
-        }
-    }
-
-    fn expected(points: f64, deviation: f64, games: u64) -> Expectation {
-        Expectation {
-            points,
-            deviation,
-            games,
-        }
-    }
-
-    #[test]
-    fn ranges_of_scores() {
-        assert_eq!(score_range(stats(0, 0, 0), expected(0.0, 0.0, 0)), None);
-        let range = score_range(stats(5, 4, 1), expected(5.0, 1.5, 10)).unwrap();
-        // The ends are not rounded, because each display rounds them.
-        assert!((range[0] - (70.0 - 10.0 * 1.2816 * 1.5)).abs() < 1e-9);
-        assert!((range[1] - (70.0 + 10.0 * 1.2816 * 1.5)).abs() < 1e-9);
-        // One win says little, even if the player won the other games.
-        let range = score_range(stats(1, 0, 0), expected(1.0, 0.2, 1)).unwrap();
-        assert!(range[0] < 45.0 && range[1] == 100.0, "{range:?}");
-        // Ranges stay between 0 and 100 percent, and equal results have one, too.
-        let range = score_range(stats(1000, 0, 0), expected(0.0, 0.0, 0)).unwrap();
-        assert!(range[0] < 99.9 && range[1] == 100.0, "{range:?}");
-    }
-
-    proptest! {
-        #[test]
-        fn mirrored_results_have_mirrored_ranges(
-            wins in 0..40u64, draws in 0..40u64, losses in 0..40u64, deviation in 0.0..=9.0, compared in 0..2u64,
-        ) {
-            let games = (wins + draws + losses) as f64;
-            let of = |stats| score_range(stats, expected(0.0, deviation, compared));
-            let (range, mirrored) = (of(stats(wins, draws, losses)), of(stats(losses, draws, wins)));
-            prop_assert_eq!(range.is_some(), games > 0.0);
-            if let (Some([low, high]), Some([mirrored_low, mirrored_high])) = (range, mirrored) {
-                prop_assert!((low + mirrored_high - 100.0).abs() < 1e-9, "{low} {mirrored_high}");
-                prop_assert!((high + mirrored_low - 100.0).abs() < 1e-9, "{high} {mirrored_low}");
-            }
-        }
-    }
 
     #[test]
     fn scores_and_points_are_rounded_only_when_displayed() {

@@ -52,7 +52,7 @@ pub struct Query {
     /// the newest games that are not among the top games.
     pub recent_games: Option<usize>,
     /// Whether the answer contains the results of the player whom the filters name for each move, as in
-    /// [`View::Player`].
+    /// [`View::Player`], and confidence intervals of the player's scores.
     pub player_scores: bool,
     /// Whether the answer contains the results of each month.
     pub history: bool,

@@ -6,6 +6,7 @@ use rustc_hash::FxHashMap;
 use shakmaty::{Color, Position};
 
 use super::{
+    expectation::PlayerScores,
     filter::{SourceFilter, SourceFilters, Split},
     open_index::{GameSummary, OpenIndex},
     query::{Line, Query},
@@ -147,6 +148,8 @@ pub(super) struct PositionTally {
     pub months: Option<FxHashMap<Month, Results>>,
     /// The results by year and move, if the query asks for years.
     pub years: Option<FxHashMap<(u16, BookMove), Results>>,
+    /// The player's results with each move by the opponents' ratings, if the query asks for confidence intervals.
+    pub scores: Option<FxHashMap<BookMove, PlayerScores>>,
     /// The side to move.
     color: Color,
     of_player: bool,
@@ -193,6 +196,7 @@ impl PositionTally {
             recent: Best::new(query.recent_candidates()),
             months: query.history.then(FxHashMap::default),
             years: query.years.then(FxHashMap::default),
+            scores: query.player_scores.then(FxHashMap::default),
             color: query.line.position().turn(),
             of_player: query.has_player_scores(),
         }
@@ -258,7 +262,11 @@ impl Collector for PositionTally {
             let tally = &mut tallies[*number as usize];
             tally.add(&summary, source.measured(*id, self.color), game);
             if self.of_player {
-                tally.player.add(&summary, filter.player_of(*id as usize));
+                let player = filter.player_of(*id as usize);
+                tally.player.add(&summary, player);
+                if let Some(scores) = &mut self.scores {
+                    scores.entry(mv).or_default().add_game(&summary, player);
+                }
             }
             self.top.offer(by_rating(&summary, game, mv));
             self.recent.offer(by_date(&summary, game, mv));
@@ -292,7 +300,27 @@ impl Collector for PositionTally {
             let years = self.years.get_or_insert_default();
             *years.entry(year).or_default() += results;
         }
+        for (mv, more) in other.scores.into_iter().flatten() {
+            let scores = self.scores.get_or_insert_default();
+            *scores.entry(mv).or_default() += &more;
+        }
     }
+}
+
+/// Adds up the results of the player in all games that pass the filters and were played by the same rules as `line`,
+/// whatever positions they reached.
+pub(super) fn scores_of_all_games(filters: &SourceFilters<'_>, line: &Line) -> PlayerScores {
+    let add =
+        |sum: &mut PlayerScores, source: &OpenIndex, filter: &SourceFilter<'_>, id, variant| {
+            if line.variant().is_played_like(variant) {
+                sum.add_game(&source.game(id), filter.player_of(id as usize));
+            }
+        };
+    let join = |mut sum: PlayerScores, more: PlayerScores| {
+        sum += &more;
+        sum
+    };
+    scan_games(filters, add, join)
 }
 
 /// A collector that counts the games that reached a position, including games that end in this position.

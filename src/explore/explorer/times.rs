@@ -1,4 +1,4 @@
-//! Mean thinking times for moves, calculated from the clock times in the texts of games.
+//! Mean and median thinking times for moves, calculated from the clock times in the texts of games.
 
 use std::collections::BTreeMap;
 
@@ -15,27 +15,48 @@ use crate::{
     games::pgn::{Clocks, CommentTimes, GameReader, Token, start_of},
 };
 
-/// The mean thinking time for each move of a position, and the numbers of games from which the times were calculated.
+/// The mean and median thinking time for each move of a position, and the numbers of games from which the times were
+/// calculated.
 #[derive(Clone, PartialEq, Default, Debug, serde::Serialize)]
 pub struct Times {
     /// The number of games that reached the position and pass the filters.
     pub games: u64,
     /// The number of these games whose texts were read. The newest games are read first.
     pub read: u64,
-    /// The mean time for each move, keyed by UCI notation. Moves without a known time are left out.
+    /// The times for each move, keyed by UCI notation. Moves without a known time are left out.
     pub moves: BTreeMap<String, MoveTime>,
 }
 
-/// The mean thinking time for a move, with the number of games from which it was calculated.
+/// The mean and median thinking time for a move, with the number of games from which they were calculated.
 #[derive(Copy, Clone, PartialEq, Default, Debug, serde::Serialize)]
 pub struct MoveTime {
-    /// The number of games from which the mean is calculated.
+    /// The number of games in which the thinking time is known.
     pub games: u64,
     /// The mean thinking time in seconds.
     pub mean: f64,
+    /// The median thinking time in seconds. A few long thoughts hardly change it. It is the mean of the two middle times
+    /// if the number of games is even.
+    pub median: f64,
 }
 
-/// Returns the mean thinking time for each move of a position, calculated from the PGN texts of the newest games that
+impl MoveTime {
+    /// Returns the mean and the median of `seconds`, which must not be empty.
+    fn of(mut seconds: Vec<f64>) -> MoveTime {
+        seconds.sort_unstable_by(f64::total_cmp);
+        let (half, games) = (seconds.len() / 2, seconds.len());
+        let median = match games % 2 {
+            0 => (seconds[half - 1] + seconds[half]) / 2.0,
+            _ => seconds[half],
+        };
+        MoveTime {
+            games: games as u64,
+            mean: seconds.iter().sum::<f64>() / games as f64,
+            median,
+        }
+    }
+}
+
+/// Returns the mean and median thinking time for each move of a position, calculated from the PGN texts of the newest games that
 /// pass the filters. At most `max_games` games are read. Calls `should_continue` repeatedly, and fails when it returns
 /// `false`. Implements [`Explorer::times`](super::Explorer::times).
 pub(super) fn times(
@@ -56,6 +77,7 @@ pub(super) fn times(
         games,
         ..Times::default()
     };
+    let mut seconds_of: BTreeMap<String, Vec<f64>> = BTreeMap::new();
     let (variant, identity) = (query.line.variant(), identity(query.line.position()));
     for number in numbers {
         let (source, id) = sources.locate(number?.0)?;
@@ -68,11 +90,13 @@ pub(super) fn times(
         times.read += 1;
         let text = source.index.text_while(id, should_continue)?;
         if let Some((mv, seconds)) = time_in(&text, variant, identity) {
-            let time = times.moves.entry(mv).or_default();
-            time.games += 1;
-            time.mean += (seconds - time.mean) / time.games as f64;
+            seconds_of.entry(mv).or_default().push(seconds);
         }
     }
+    let moves = seconds_of.into_iter();
+    times.moves = moves
+        .map(|(mv, seconds)| (mv, MoveTime::of(seconds)))
+        .collect();
     Ok(times)
 }
 

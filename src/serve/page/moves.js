@@ -233,7 +233,7 @@ function columnsOf({ polybook: { evals, clocks } }, books) {
     columns.push({ name: "Eval", title: "Evaluation after the move, from White's point of view", cells });
   }
   if (clocks) {
-    const cells = clocks.moves.map(({ uci, mean, games }) => ({ uci, value: mean, text: mean.toFixed(1), of: games, title: `mean of ${counted(games)}` }));
+    const cells = clocks.moves.map(({ uci, mean, median, games }) => ({ uci, value: mean, text: mean.toFixed(1), of: games, title: `mean of ${counted(games)}; median ${median.toFixed(1)}` }));
     columns.push({ name: "Time", title: `Mean time for the move in seconds, and the number of games with clock times for it. Newest games read: ${number(clocks.read)}`, cells });
   }
   return columns;
