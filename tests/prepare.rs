@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::common::{fails, ok, ok_json, python, run, run_python, sample, served::Served, temp};
 
 /// Writes `games.pgn`, the games of an engine against itself with the names of five players and dates of ten years, and
-/// makes an index of it for the explorer, `idx`.
+/// makes an index of it for the explorer, `idx`. Ann loses all games with Black that begin with 1. e4.
 pub fn games_of_five(dir: &Path) -> PathBuf {
     let text = fs::read_to_string(sample("selfplay.pgn")).unwrap();
     let names = ["Ann", "Anna B.", "Carl", "Dora", "Carlo"];
@@ -26,6 +26,10 @@ pub fn games_of_five(dir: &Path) -> PathBuf {
                 *line = format!("[Black \"{black}\"]");
             } else if line.starts_with("[Date ") {
                 *line = format!("[Date \"{}.01.??\"]", 2011 + number % 10);
+            } else if black == "Ann" && game.contains("\n1. e4 ") {
+                for result in ["0-1", "1/2-1/2"] {
+                    *line = line.replace(result, "1-0");
+                }
             }
         }
         games += &format!("[Event {}\n\n", lines.join("\n"));
@@ -47,11 +51,12 @@ fn arguments(case: &Value) -> Vec<String> {
             args.extend([format!("--{option}"), name.as_str().unwrap().to_owned()]);
         }
     }
-    for option in ["color", "moves", "since", "lines"] {
+    for option in ["color", "moves", "since", "lines", "half_life"] {
+        let name = format!("--{}", option.replace('_', "-"));
         match &case[option] {
             Value::Null => {}
-            Value::String(text) => args.extend([format!("--{option}"), text.clone()]),
-            other => args.extend([format!("--{option}"), other.to_string()]),
+            Value::String(text) => args.extend([name, text.clone()]),
+            other => args.extend([name, other.to_string()]),
         }
     }
     if case["repertoire"].is_array() {
@@ -79,6 +84,10 @@ fn preparations_are_those_that_python_chess_finds() {
         json!({ "player": ann, "opponent": carl, "color": "black", "lines": 9, "repertoire": repertoire }),
         json!({ "player": ["Carl"], "opponent": ["Dora"], "color": "black", "lines": 1, "since": 2020 }),
     ];
+    for half_life in [0.5, 2.0, 30.0] {
+        let case = json!({ "player": ann, "opponent": carl, "color": "black", "lines": 12, "half_life": half_life });
+        cases.push(case);
+    }
     for lines in 1..=4 {
         cases.push(json!({ "player": ann, "opponent": carl, "color": "white", "lines": lines }));
     }
@@ -131,20 +140,260 @@ const GAMES: &str = r#"[White "Them"]
 1. e4 e5 1-0
 "#;
 
+/// The moves of a tree of openings. At each half-move, one of the moves is played with its weight; those of the first
+/// answer depend on the first move.
+const TREE: [&[(&str, u32)]; 5] = [
+    &[("e4", 4), ("d4", 3), ("c4", 2), ("Nf3", 1)],
+    &[("c5", 5), ("e6", 3), ("Nf6", 2)],
+    &[("Nc3", 3), ("g3", 2), ("a3", 1)],
+    &[("a6", 3), ("g6", 2), ("h6", 1)],
+    &[("h3", 2), ("b3", 1)],
+];
+
+/// Plays games of a simulated player with Black, of the strength 2000. `opponent` returns the rating of the opponent of a
+/// game, by its first move, and `strength` the player's strength in it. Without a rating, the result does not depend on it.
+fn simulated_games(
+    random: &mut fastrand::Rng,
+    player: &str,
+    games: usize,
+    opponent: fn(&str) -> Option<u32>,
+    strength: fn(&str) -> f64,
+) -> String {
+    let mut text = String::new();
+    for _ in 0..games {
+        let moves = TREE.map(|moves| {
+            let sum = moves.iter().map(|(_, weight)| weight).sum();
+            let mut at = random.u32(0..sum);
+            let chosen = moves.iter().find(|(_, weight)| {
+                let is_chosen = at < *weight;
+                at = at.wrapping_sub(*weight);
+                is_chosen
+            });
+            chosen.unwrap().0
+        });
+        let rating = opponent(moves[0]).map(|mean| mean + random.u32(0..100));
+        let difference = rating.map_or(0.0, f64::from) - strength(moves[0]);
+        let expected = match rating {
+            Some(_) => 1.0 / (1.0 + 10_f64.powf(difference / 400.0)),
+            None => 0.5,
+        };
+        let draws = 0.3_f64.min(2.0 * expected.min(1.0 - expected));
+        let at = random.f64();
+        let result = match () {
+            () if at < draws => "1/2-1/2",
+            () if at < expected + draws / 2.0 => "0-1",
+            () => "1-0",
+        };
+        let elo = rating.map_or(String::new(), |rating| format!("[WhiteElo \"{rating}\"]\n"));
+        let [a, b, c, d, e] = moves;
+        text += &format!(
+            "[White \"X\"]\n[Black \"{player}\"]\n{elo}[Result \"{result}\"]\n\n1. {a} {b} 2. {c} {d} 3. {e} {result}\n\n"
+        );
+    }
+    text
+}
+
+/// The number of simulated players of a kind.
+const PLAYERS: usize = 50;
+
 #[test]
 fn short_lists_begin_with_the_lines_that_cost_most() {
     let dir = temp();
-    games_of_five(dir.path());
+    let mut random = fastrand::Rng::with_seed(3);
+    let opponent: fn(&str) -> Option<u32> = |_| Some(1950);
+    let strength = |first: &str| {
+        if ["d4", "c4"].contains(&first) {
+            1600.0
+        } else {
+            2000.0
+        }
+    };
+    let mine = simulated_games(&mut random, "Ann", 300, opponent, strength);
+    let theirs = simulated_games(&mut random, "Y", 100, opponent, strength);
+    let games = mine + &theirs.replace("\"X\"", "\"Carl\"");
+    fs::write(dir.path().join("games.pgn"), games).unwrap();
+    ok(dir.path(), "make-book -q --explorer idx games.pgn");
+    let command = "prepare idx --player ann --opponent carl --color black --duplicates all --lines";
     let lines = |most: usize| {
-        let command =
-            format!("prepare idx --json --player ann --opponent carl --color white --lines {most}");
-        let document = ok_json(dir.path(), &command);
+        let document = ok_json(dir.path(), &format!("{command} {most} --json"));
         document["lines"].as_array().unwrap().clone()
     };
     let (all, one, two) = (lines(20), lines(1), lines(2));
     assert!(all.iter().any(|line| line["loss"].is_number()), "{all:?}");
     assert_eq!(one, all[..1]);
     assert_eq!((two.len(), &two[0]), (2, &all[0]));
+    let text = ok(dir.path(), &format!("{command} 20"));
+    let costly = all.iter().filter(|line| line["loss"].is_number()).count();
+    let said = format!("\nlines that cost points: {costly} of ");
+    assert!(text.contains(&said), "{text}");
+    assert!(
+        text.contains(" with at least 10 games; chance alone would list about 0."),
+        "{text}"
+    );
+}
+
+/// A player without weaknesses gets as many lines that cost points as chance would list, even if the opponents are
+/// stronger in some lines.
+#[test]
+fn chance_lists_as_many_lines_as_the_preparation_says() {
+    let dir = temp();
+    let mut random = fastrand::Rng::with_seed(67);
+    let opponents: [fn(&str) -> Option<u32>; 2] = [
+        |first| Some(if first == "e4" { 1800 } else { 2100 }),
+        |_| None,
+    ];
+    let mut games = String::new();
+    for player in 0..PLAYERS {
+        for (kind, opponent) in ["rated", "unrated"].into_iter().zip(opponents) {
+            let name = format!("{kind}{player}.");
+            games += &simulated_games(&mut random, &name, 250, opponent, |_| 2000.0);
+        }
+        let strength = |first: &str| if first == "d4" { 1850.0 } else { 2000.0 };
+        let name = format!("weak{player}.");
+        games += &simulated_games(&mut random, &name, 250, opponents[0], strength);
+    }
+    games += &simulated_games(&mut random, "Y", 400, opponents[0], |_| 2000.0)
+        .replace("\"X\"", "\"Them\"");
+    fs::write(dir.path().join("games.pgn"), games).unwrap();
+    let served = Served::start(dir.path(), "-q games.pgn --no-cache");
+    let of_kind = |kind: &str| {
+        let (mut listed, mut by_chance, mut of_d4) = (0, 0.0, 0);
+        for player in 0..PLAYERS {
+            let path = format!(
+                "/prepare?player=Them&color=white&me={kind}{player}.&lines=20&duplicates=all"
+            );
+            let prepared = served.json(&path);
+            let weak = &prepared["weakLines"];
+            assert!(weak["judged"].as_u64().unwrap() >= 8, "{weak}");
+            listed += weak["listed"].as_u64().unwrap();
+            by_chance += weak["byChance"].as_f64().unwrap();
+            let lines = prepared["lines"].as_array().unwrap().iter();
+            let costly = lines.filter(|line| line["loss"].is_number());
+            of_d4 += u64::from(costly.clone().any(|line| line["play"][0] == "d2d4"));
+            for line in costly {
+                let high = line["scoreRange"][1].as_f64().unwrap();
+                assert!(high < line["expectedScore"].as_f64().unwrap(), "{line}");
+            }
+        }
+        (listed as f64, by_chance, of_d4)
+    };
+    for kind in ["rated", "unrated"] {
+        let (listed, by_chance, _) = of_kind(kind);
+        assert!(by_chance > 5.0, "{kind}: {listed} {by_chance}");
+        // Three standard deviations of a number of rare events.
+        let margin = 3.0 * f64::sqrt(by_chance);
+        assert!(
+            (listed - by_chance).abs() < margin,
+            "{kind}: {listed} {by_chance}"
+        );
+    }
+    let (listed, by_chance, of_d4) = of_kind("weak");
+    assert!(
+        listed > 2.0 * by_chance && of_d4 > 40,
+        "{listed} {by_chance} {of_d4}"
+    );
+}
+
+#[test]
+fn unfinished_games_do_not_make_a_line_cost_points() {
+    let dir = temp();
+    let game = |white: &str, moves: &str, result: &str| {
+        format!(
+            "[White \"{white}\"]\n[Black \"Me\"]\n[Result \"{result}\"]\n\n{moves} {result}\n\n"
+        )
+    };
+    let games = game("Them", "1. e4 e5", "1-0").repeat(9)
+        + &game("Them", "1. e4 e5", "*").repeat(20)
+        + &game("X", "1. d4 d5", "0-1").repeat(40);
+    let prepared = |more: &str| {
+        fs::write(dir.path().join("games.pgn"), format!("{games}{more}")).unwrap();
+        let command = "prepare games.pgn --json -q --player Me --opponent Them --color black --duplicates all";
+        ok_json(dir.path(), command)
+    };
+    let nine = prepared("");
+    assert_eq!(nine["lines"], json!([]), "{nine}");
+    let ten = prepared(&game("Them", "1. e4 e5", "1-0"));
+    let line = &ten["lines"][0];
+    assert_eq!(
+        (&line["play"], &line["games"]),
+        (&json!(["e2e4"]), &json!(30)),
+        "{ten}"
+    );
+    assert_eq!(
+        (&line["score"], &line["expected_score"]),
+        (&json!(0.0), &json!(100.0))
+    );
+    assert!(line["loss"].as_f64().unwrap() > 0.005, "{line}");
+    assert_eq!(ten["weak_lines"]["listed"], 1);
+}
+
+/// The weight of a game halves with each half-life. A game without a year counts as much as the first game with one.
+#[test]
+fn recent_games_count_more_with_a_half_life() {
+    let dir = temp();
+    let dir = dir.path();
+    let game = |date: &str, mv: &str| {
+        format!(
+            "[White \"Them\"]\n[Black \"Y\"]\n[Date \"{date}\"]\n[Result \"1-0\"]\n\n1. {mv} 1-0\n\n"
+        )
+    };
+    let games = game("2010.05.07", "e4").repeat(8)
+        + &game("2020.05.07", "d4").repeat(2)
+        + &game("????.??.??", "c4").repeat(4)
+        + &game("2015.05.07", "e4")
+            .replace("\"Y\"", "\"Me\"")
+            .replace("\"Them\"", "\"X\"");
+    fs::write(dir.join("games.pgn"), games).unwrap();
+    let command = "prepare games.pgn -q --player Me --opponent Them --color black --duplicates all";
+    let chances = |document: &Value| {
+        let lines = document["lines"].as_array().unwrap().iter();
+        let mut chances: Vec<(String, f64)> = lines
+            .map(|line| {
+                let play = line["san"][0].as_str().unwrap();
+                (play.to_owned(), line["chance"].as_f64().unwrap())
+            })
+            .collect();
+        chances.sort_by(|a, b| a.0.cmp(&b.0));
+        chances
+    };
+    let all = ok_json(dir, &format!("{command} --json"));
+    assert!(all.get("half_life").is_none());
+    let share = |move_games: f64, sum: f64| (1e6 * move_games / sum).round() / 1e6;
+    // At most two lines without an answer are listed.
+    let named = |name: &str, chance: f64| (name.to_owned(), chance);
+    assert_eq!(
+        chances(&all),
+        [named("c4", share(4.0, 14.0)), named("e4", share(8.0, 14.0))]
+    );
+    let weighted = ok_json(dir, &format!("{command} --json --half-life 2"));
+    // The games of 2010 and those without a year count 1/32.
+    let sum = 2.0 + 12.0 / 32.0;
+    assert_eq!(
+        chances(&weighted),
+        [
+            named("d4", share(2.0, sum)),
+            named("e4", share(8.0 / 32.0, sum))
+        ]
+    );
+    assert_eq!(weighted["half_life"], 2.0);
+    let text = ok(dir, &format!("{command} --half-life 2.5"));
+    let title = "look at these first (\"1 in\" counts games with a half-life of 2.5 years)\n";
+    assert!(text.contains(title), "{text}");
+    for years in ["0", "2y", "-1", "nan"] {
+        let error = fails(dir, &format!("{command} --half-life={years}"), 2);
+        assert!(
+            error.contains("a number of years such as 2 or 0.5, at least 0.1"),
+            "{error}"
+        );
+    }
+    let served = Served::start(dir, "-q games.pgn --no-cache");
+    let asked = "/prepare?player=Them&color=white&me=Me&duplicates=all&lines=7";
+    let answer = served.json(&format!("{asked}&halfLife=2"));
+    assert_eq!(chances(&answer), chances(&weighted));
+    assert_eq!(answer["halfLife"], 2.0);
+    let reply = served.get(&format!("{asked}&halfLife=0"));
+    assert_eq!(reply.status, 400);
+    assert!(reply.text().contains("halfLife"), "{}", reply.text());
 }
 
 #[test]
@@ -294,7 +543,7 @@ fn lines_to_look_at_are_written_as_games() {
     assert!(text.contains("\nlook at these first\n"), "{text}");
     assert!(
         text.contains(
-            "    1.5            2           1    0.0%  1. e4  (King's Pawn Game, no usual answer)\n"
+            "    1.5            2           1    0.0%    0-60%         -  1. e4  (King's Pawn Game, no usual answer)\n"
         ),
         "{text}"
     );
@@ -499,8 +748,8 @@ fn games_without_a_result_are_named_beside_the_scores_that_leave_them_out() {
         "you as black      0.0% in 1 game, 2 more without a result, the last 2022\n",
         "your games   score  unfinished  answer",
         "         3    0.0%           2  (no usual answer: ",
-        "your games   score  unfinished  line\n",
-        "         3    0.0%           2  1. e4  (",
+        "your games   score    range  expected  unfinished  line\n",
+        "         3    0.0%    0-60%         -           2  1. e4  (",
     ] {
         assert!(text.contains(part), "{part}: {text}");
     }

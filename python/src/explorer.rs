@@ -12,7 +12,7 @@ use std::{
 use polybook::{
     Error,
     counts::Memory,
-    explorer::{self, Line, Preparation, PrepareQuery, Query, View},
+    explorer::{self, HALF_LIVES, HalfLife, Line, Preparation, PrepareQuery, Query, View},
     make_book::Unfinished,
     openings,
     position::{Keyed, Variant},
@@ -97,9 +97,9 @@ impl Explorer {
     /// Returns the preparation of a player for an opponent: the opponent's moves in a position, with the results and
     /// answers of the player.
     #[pyo3(
-        signature = (position=None, /, *, player, opponent, color, repertoire=None, lines=7, min_game=polybook::explorer::MIN_REPLY_GAMES, **options),
+        signature = (position=None, /, *, player, opponent, color, repertoire=None, lines=7, min_game=polybook::explorer::MIN_REPLY_GAMES, half_life=None, **options),
         text_signature = "($self, position=None, /, *, player, opponent, color, repertoire=None, lines=7, min_game=2, \
-    variant=None, unfinished='draw', **conditions)"
+    half_life=None, variant=None, unfinished='draw', **conditions)"
     )]
     #[allow(
         clippy::too_many_arguments,
@@ -115,9 +115,15 @@ impl Explorer {
         repertoire: Option<PathBuf>,
         lines: usize,
         min_game: u64,
+        half_life: Option<f64>,
         options: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let mut options = Options::new(py, options)?;
+        let half_life = half_life.map(|years| {
+            let half_life = HalfLife::new(years);
+            half_life.ok_or_else(|| value_error(format!("half_life must be {HALF_LIVES}")))
+        });
+        let half_life = half_life.transpose()?;
         for (name, value) in [("player", player), ("opponent", opponent), ("color", color)] {
             options.set(name, value)?;
         }
@@ -148,7 +154,7 @@ impl Explorer {
             |_| Ok(()),
             || {
                 pool.install(|| {
-                    let lines = (lines, min_game);
+                    let lines = (lines, min_game, half_life);
                     self.prepared(line, filters, color, repertoire.as_deref(), lines, &stop)
                 })
             },
@@ -230,15 +236,15 @@ impl Explorer {
 
     /// Returns the preparation of the player in `filters`, who has the color `color`. `repertoire` is the path of the
     /// player's repertoire. The preparation contains at most `lines` lines to prepare, and `min_games` is the minimum
-    /// number of the opponent's games of a gap and of such a line. Also returns warnings about the repertoire. Setting
-    /// `stop` cancels the work.
+    /// number of the opponent's games of a gap and of such a line. `half_life` weights the games in the chances of lines.
+    /// Also returns warnings about the repertoire. Setting `stop` cancels the work.
     fn prepared(
         &self,
         line: Line,
         filters: Selection,
         color: Color,
         repertoire: Option<&Path>,
-        (lines, min_games): (usize, u64),
+        (lines, min_games, half_life): (usize, u64, Option<HalfLife>),
         stop: &Arc<AtomicBool>,
     ) -> polybook::Result<(Preparation, Vec<String>)> {
         let variant = line.variant();
@@ -285,6 +291,7 @@ impl Explorer {
             repertoire: repertoire.as_ref().map(|_| &moves as _),
             lines,
             min_games,
+            half_life,
             should_continue: &|| !stop.load(Ordering::Relaxed),
         })?;
         Ok((prepared, warnings))

@@ -506,6 +506,8 @@ def test_a_preparation_is_that_of_the_command(tmp_path):
     assert twice.prepare(**names, duplicates="all")["theirs"]["games"] == 2 * games
     assert twice.answer(duplicates="once")["white"] == explorer.answer()["white"] == twice.answer()["white"] / 2
     assert explorer.prepare(**names, lines=1, since="1960") == prepared("--lines", "1", "--since", "1960")
+    assert explorer.prepare(**names, half_life=2) == prepared("--half-life", "2")
+    assert explorer.prepare(**names, half_life=2)["half_life"] == 2
     known = explorer.prepare(**names, repertoire=tmp_path / "mine.pgn")
     assert known == prepared("--repertoire", tmp_path / "mine.pgn")
     answers = {move["san"]: move["answer"] for move in known["moves"]}
@@ -527,6 +529,8 @@ def test_a_preparation_is_that_of_the_command(tmp_path):
         ({"player": "A", "opponent": "B", "color": "white", "result": "loss"}, ValueError),
         ({"player": 7, "opponent": "B", "color": "white"}, TypeError),
         ({**names, "history": True}, TypeError),
+        ({**names, "half_life": 0}, ValueError),
+        ({**names, "half_life": "2"}, TypeError),
         ({**names, "duplicates": "none"}, ValueError),
     ):
         with pytest.raises(problem):

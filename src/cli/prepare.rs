@@ -6,8 +6,8 @@ use polybook::{
     Error,
     counts::Memory,
     explorer::{
-        AnswerSource, MIN_REPLY_GAMES, PlayerGames, Preparation, PrepareQuery, PreparedLine,
-        PreparedMove, not_indexed,
+        AnswerSource, HalfLife, MIN_REPLY_GAMES, PlayerGames, Preparation, PrepareQuery,
+        PreparedLine, PreparedMove, not_indexed,
     },
     position::Keyed,
     repertoire::{write_prepared, write_prepared_tree},
@@ -28,7 +28,7 @@ use super::{
     position::{SourceArgs, UntaggedArg},
     repertoire::{Opener, pgn_output},
     resources::count,
-    terminal::{one_decimal, print, print_json},
+    terminal::{one_decimal, print, print_json, range_text},
     usage::Usage,
 };
 
@@ -46,16 +46,23 @@ A \"gap\" is a move of the opponent that was played in at least two games and th
 move in the same position; your answers are the moves of the repertoire or, without one, all moves that you played. \"end of a
 line\" means that the repertoire answers no move in the position. If you are to move, the list contains your moves.
 
-\"Look at these first\" lists gaps that at least one game in ten reaches, then the lines with which the opponent is expected to
-cost you most points: the probability of the line times your average score minus your score after it, in at least ten games, if
-the product is at least 0.005. Then follow the likeliest other gaps. The two likeliest ends of lines of the repertoire are listed
-below. \"their games\" are the opponent's games that reached the end of the line. \"1 in N\" means that one game of N follows
-the line: the shares of the opponent's moves and of yours are multiplied, and moves of the repertoire share the probability
-equally. --out writes the lines to look at first as games that end with your answers.
+\"Look at these first\" lists gaps that at least one game in ten reaches, then the lines that are likely to cost you most points,
+then the likeliest other gaps. The two likeliest ends of lines of the repertoire are listed below. \"their games\" are the
+opponent's games that reached the end of the line. \"1 in N\" means that one game of N follows the line: the shares of the
+opponent's moves and of yours are multiplied, and moves of the repertoire share the probability equally. With --half-life, older
+games count less in these shares; a game without a year counts as much as the first game of the same player with one.
+
+A line costs points if you score less after it than the ratings of your opponents and your other games with this color predict
+(\"expected\", as in polybook openings), in at least ten games with a result, and \"range\", which contains your true score with
+a probability of about 80 %, does not contain the predicted score. Part of such a difference is chance, so the difference is
+reduced by this part, and multiplied by the probability of the line. Lines that cost less than 0.005 points per game are left
+out. A last line compares the number of listed lines that cost points with the number that chance alone would list.
+
+--out writes the lines to look at first as games that end with your answers.
 
 Examples:
   polybook prepare games.pgn --opponent caruana --player aronian --color black
-  polybook prepare games.idx --opponent caruana --player aronian --color black --since 2018 \"1. e4 e5\"
+  polybook prepare games.idx --opponent caruana --player aronian --color black --half-life 2 \"1. e4 e5\"
   polybook prepare games.idx --opponent them --player me --player \"my name\" --color white --repertoire white.pgn --out tonight.pgn",
     mut_arg("result", |arg| arg.hide(true)))]
 pub struct Args {
@@ -79,6 +86,11 @@ pub struct Args {
     /// least N games
     #[arg(long, value_name = "N", default_value_t = MIN_REPLY_GAMES, value_parser = count::<u64>(0))]
     min_game: u64,
+
+    /// Let a game that is YEARS years older count half as much in the probability of a line, because players change
+    /// their openings. YEARS is a number such as 2 or 0.5. By default, all games count equally
+    #[arg(long, value_name = "YEARS")]
+    half_life: Option<HalfLife>,
 
     /// Write the most important lines to this file, as PGN with one game per line, and then a tree of the moves of both
     /// players
@@ -175,6 +187,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
         repertoire: repertoire.as_ref().map(|_| &moves as _),
         lines: args.lines,
         min_games: args.min_game,
+        half_life: args.half_life,
         should_continue: &|| true,
     };
     search_board(&explorer, &filters, context)?;
@@ -326,17 +339,28 @@ fn text(
             continue;
         };
         let unfinished = UnfinishedColumn::of(lines.iter().map(|line| line.yours));
+        let weighted = prepared.half_life.map_or(String::new(), |half_life| {
+            format!(" (\"1 in\" counts games with a half-life of {half_life})")
+        });
         text += &format!(
-            "\n{title}\n{:>7}  {:>11}  {:>10}  {:>6}  {}line\n",
+            "\n{title}{weighted}\n{:>7}  {:>11}  {:>10}  {:>6}  {:>7}  {:>8}  {}line\n",
             "1 in",
             "their games",
             "your games",
             "score",
+            "range",
+            "expected",
             unfinished.heading()
         );
         for line in lines {
             text += &format!("{}\n", line_row(line, pos, unfinished));
         }
+    }
+    if let Some(weak) = prepared.weak_lines.filter(|weak| weak.judged > 0) {
+        text += &format!(
+            "lines that cost points: {} of {} with at least 10 games; chance alone would list about {:.1}\n",
+            weak.listed, weak.judged, weak.by_chance
+        );
     }
     text
 }
@@ -492,11 +516,13 @@ fn line_row(line: &PreparedLine, start: &VariantPosition, unfinished: Unfinished
         details => format!("  ({details})"),
     };
     format!(
-        "{:>7.1}  {:>11}  {:>10}  {:>6}  {}{}{details}",
+        "{:>7.1}  {:>11}  {:>10}  {:>6}  {:>7}  {:>8}  {}{}{details}",
         1.0 / line.chance,
         line.theirs.results.games(),
         line.yours.games(),
         percent(line.score.map(|score| score / 100.0)),
+        line.score_range.map_or("-".to_owned(), range_text),
+        percent(line.expected_score.map(|score| score / 100.0)),
         unfinished.cell(line.yours),
         line.text(start),
     )

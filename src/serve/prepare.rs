@@ -19,7 +19,7 @@ use super::{
 use crate::{
     chess::position::Keyed,
     explore::{
-        explorer::{MIN_REPLY_GAMES, PrepareQuery, Selection, not_indexed},
+        explorer::{HALF_LIVES, MIN_REPLY_GAMES, PrepareQuery, Selection, not_indexed},
         repertoire::{write_prepared, write_prepared_tree},
     },
     progress::Meter,
@@ -72,6 +72,7 @@ pub(super) fn prepare(
     let default_lines = if is_pgn { DEFAULT_PGN_LINES } else { 0 };
     let lines = parameters.number("lines", 0..=MAX_LINES)?;
     let min_games = min_games(&parameters)?;
+    let half_life = parameters.choice("halfLife", HALF_LIVES, |text| text.parse().ok())?;
     let query = PrepareQuery {
         line: query.line,
         filters: filters.clone(),
@@ -79,6 +80,7 @@ pub(super) fn prepare(
         repertoire: repertoire.as_ref().map(|_| &moves as _),
         lines: lines.unwrap_or(default_lines) as usize,
         min_games: min_games.unwrap_or(MIN_REPLY_GAMES),
+        half_life,
         should_continue: &|| !stop.load(Ordering::Relaxed),
     };
     let prepared = app.explorer.prepare(&query)?;

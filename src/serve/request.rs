@@ -94,7 +94,8 @@ const REPORT_PARAMETERS: [&str; 4] = ["repertoire", "side", "minGame", "edits"];
 
 /// The names of the parameters that a request for preparing for an opponent accepts in addition to the parameters for a
 /// position and for filters.
-const PREPARATION_PARAMETERS: [&str; 5] = ["me", "lines", "minGame", "repertoire", "edits"];
+const PREPARATION_PARAMETERS: [&str; 6] =
+    ["me", "lines", "minGame", "halfLife", "repertoire", "edits"];
 
 /// The parameters in the address and in the form of a request, as one query string. It is attached to the request as an
 /// extension, because it may be too long for the type [`Uri`](axum::http::Uri).

@@ -29,6 +29,11 @@ pub const FOLLOWED_ELSEWHERE: &[(&str, &str, &str)] = &[
         "other_files_are_no_schedules",
     ),
     (
+        "move it away, or add its games yourself",
+        "tests/download.rs",
+        "games_that_cannot_be_added_are_kept_in_another_file",
+    ),
+    (
         "give each archive as a file",
         "tests/inputs.rs",
         "bytes_before_a_zip_archive_are_a_warning",

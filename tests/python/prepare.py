@@ -4,7 +4,7 @@ prepare.py NAMES CASES GAMES.pgn...
 
 NAMES is the table of names. CASES is a JSON document: a list of objects with `prepared`, a document of
 `polybook prepare --json`, and what it was asked with: `player` and `opponent` (lists of whole names), `color`, `moves`, `since` (a
-year), `lines`, and `repertoire` (a list of lines in SAN, without variations).
+year), `lines`, `half_life` (in years), and `repertoire` (a list of lines in SAN, without variations).
 """
 
 import json
@@ -15,10 +15,12 @@ import chess
 import chess.pgn
 
 from explorer import Game, folded, games_of, is_between, uci
-from openings import named_positions
+from openings import expectation, named_positions
 
 RESULTS = {"1-0": "white", "1/2-1/2": "draws", "0-1": "black", "*": "unfinished"}
 LONGEST, RAREST = 40, 500
+# The standard deviation of the true differences between scores and expected scores.
+TRUE_DEVIATION = 0.04
 
 
 class Played:
@@ -41,6 +43,21 @@ def results(games):
 def score(counts, color):
     finished = counts["white"] + counts["draws"] + counts["black"]
     return (2 * counts[color] + counts["draws"]) / (2 * finished) if finished else None
+
+
+def points(game, color):
+    """Returns the points of a color in a finished game, and the rating of the other side."""
+    draw = game.result == "1/2-1/2"
+    won = RESULTS[game.result] == color
+    return 0.5 if draw else float(won), game.elo[color == "white"]
+
+
+def years(date):
+    """Returns a date as a number of years."""
+    year, month, day = date
+    if not month:
+        return year + 0.5
+    return year + (month - 1 + (day - 0.5 if day else 15.5) / 31) / 12
 
 
 def by_games(games, epd):
@@ -90,7 +107,6 @@ class Preparation:
         self.yours = of(case["player"], self.color)
         self.theirs = of(case["opponent"], self.other)
         self.met = [played for played in self.yours if played in self.theirs]
-        self.average = score(results(self.yours), self.color)
         self.repertoire = {}
         for line in case.get("repertoire", []):
             board = chess.Board()
@@ -101,6 +117,39 @@ class Preparation:
                     if uci(board, move) not in moves:
                         moves.append(uci(board, move))
                 board.push(move)
+
+    def weight(self, games, played):
+        """Returns the weight of a game of a player, of whom `games` are all games."""
+        if "half_life" not in self.case:
+            return 1
+        first = min((one.game.date for one in games if one.game.date[0]), default=(0, 0, 0))
+        return 2 ** ((years(played.game.date if played.game.date[0] else first) - 2020) / self.case["half_life"])
+
+    def judged(self, epd):
+        """Returns the number of finished games of the player in a position, the points in them, the expected points and the
+        standard deviation of the difference, or None for both if there are no other games."""
+        finished = [played for played in self.yours if played.game.result != "*"]
+        games, others = (
+            [points(played.game, self.color) for played in finished if (epd in played.moves) == is_here] for is_here in (True, False)
+        )
+        expected, spread, is_compared = expectation(games, others, True)
+        if not is_compared:
+            expected = spread = None
+        return len(games), sum(points for points, _ in games), expected, spread and math.sqrt(spread)
+
+    def check_judged(self, shown, epd):
+        """Compares the range of a score and the expected score."""
+        n, scored, expected, deviation = self.judged(epd)
+        if expected is None:
+            assert shown["expected_score"] is None, shown
+        else:
+            assert math.isclose(shown["expected_score"], 100 * expected / n, abs_tol=0.0051), (shown, expected)
+        if not n:
+            assert shown["score_range"] is None, shown
+        elif expected is not None and n >= 10:
+            half = 1.2816 * deviation
+            ends = [100 * min(max(end / n, 0), 1) for end in (scored - half, scored + half)]
+            assert all(math.isclose(a, b, abs_tol=0.0051) for a, b in zip(shown["score_range"], ends)), (shown, ends)
 
     def answers(self, epd):
         """Returns the player's answers in a position, and where they come from."""
@@ -127,6 +176,11 @@ class Preparation:
         is_own = board.turn == (self.color == "white")
         self.check_moves(shown["moves"], board, is_own, since)
         self.check_lines(shown["lines"], shown.get("line_ends"), board)
+        assert shown.get("half_life") == self.case.get("half_life"), shown.get("half_life")
+        weak = shown["weak_lines"]
+        assert [weak["judged"], weak["listed"]] == self.weak, (weak, self.weak)
+        # Chance marks one line in ten, and some of these cost few points or are related.
+        assert 0 <= weak["by_chance"] <= 0.13 * weak["judged"] + 0.1, weak
         return len(shown["moves"]) + len(shown["lines"])
 
     def check_moves(self, shown, board, is_own, since):
@@ -144,6 +198,7 @@ class Preparation:
             assert {name: row["theirs"][name] for name in counts} == counts, (row, counts)
             counts = results(played for played in self.yours if to in played.moves)
             assert {name: row["yours"][name] for name in counts} == counts, (row, counts)
+            self.check_judged(row, to)
             name = self.names.get(to)
             assert (row["opening"] and (row["opening"]["eco"], row["opening"]["name"])) == name, row
             assert board.parse_san(row["san"]) == pushed_move(board, move), row
@@ -177,7 +232,7 @@ class Preparation:
 
     def check_lines(self, shown, ends, board):
         """Compares the lines to look at with those of all positions that may be met."""
-        met = []
+        met, start = [], board
         level = {board.epd(): (board, (), 1.0, 1.0, 0)}
         for _ in range(LONGEST + 1):
             children = {}
@@ -192,9 +247,12 @@ class Preparation:
                     moves = by_games(self.yours, epd) if answers else []
                     if source == "repertoire":
                         moves = [(move, [None]) for move in answers]
-                total = sum(len(games) for _, games in moves)
-                for move, games in moves:
-                    after, share = pushed(board, move), len(games) / total
+                own = board.turn == (self.color == "white")
+                is_repertoire = own and answers and source == "repertoire"
+                side = self.yours if own else self.theirs
+                weights = [1 if is_repertoire else sum(self.weight(side, one) for one in games) for _, games in moves]
+                for (move, games), weight in zip(moves, weights):
+                    after, share = pushed(board, move), weight / sum(weights)
                     child = (after, play + (move,), path * share, chance * share, len(games))
                     before = children.get(after.epd())
                     if before:
@@ -211,6 +269,7 @@ class Preparation:
         likely = [line for line in met if line["is_open"] and round(line["chance"], 6) >= 0.1]
         likely.sort(key=lambda line: (-line["chance"], line["play"]))
         likely = likely[: min(2, max(1, most // 2))]
+        judged = sum(line["is_judged"] for line in [*met, *expected] if line not in likely)
         met = [line for line in met if line not in likely]
         before_gaps = most - len(likely) - max(0, min(2, most // 2) - len(likely))
         most -= len(likely)
@@ -228,12 +287,17 @@ class Preparation:
         gaps.sort(key=lambda line: (-line["chance"], line["play"]))
         gaps = gaps[: min(2 - len(likely), most - len(expected))]
         expected += [line for line in others if line not in gaps][: most - len(expected) - len(gaps)]
+        self.weak = [judged, len(expected)]
         expected = [line | {"loss": None} for line in likely] + expected + [line | {"loss": None} for line in gaps]
         assert [line["play"] for line in shown] == [line["play"] for line in expected], (shown, expected)
         for line, wanted in zip(shown, expected):
             for name in ("games", "white", "draws", "black", "gap"):
                 assert line[name] == wanted[name], (name, line, wanted)
             assert {name: line["theirs"][name] for name in wanted["theirs"]} == wanted["theirs"], (line, wanted)
+            at = start
+            for move in line["play"]:
+                at = pushed(at, move)
+            self.check_judged(line, at.epd())
             for name, margin in (("chance", 2e-6), ("loss", 2e-6), ("score", 0.0051)):
                 a, b = line[name], wanted[name]
                 assert a is b is None or math.isclose(a, b, abs_tol=margin), (name, line, wanted)
@@ -250,7 +314,14 @@ class Preparation:
         for move in play:
             before, at = at, pushed(at, move)
             opening = self.names.get(at.epd(), opening)
-        has_loss = counts["games"] >= 10 and None not in (reached, self.average)
+        n, scored, wanted, deviation = self.judged(epd)
+        is_judged = wanted is not None and n >= 10
+        loss = None
+        if is_judged:
+            lost, deviation = (wanted - scored) / n, deviation / n
+            loss = round(chance * lost * TRUE_DEVIATION**2 / (TRUE_DEVIATION**2 + deviation**2), 6)
+            if loss < 0.005 or lost <= 1.2816 * deviation:
+                loss = None
         theirs = [played for played in self.theirs if epd in played.moves]
         is_gap, is_end = self.state(before, board, least)
         return counts | {
@@ -258,7 +329,8 @@ class Preparation:
             "play": list(play),
             "chance": chance,
             "score": reached and 100 * reached,
-            "loss": round(chance * (self.average - reached), 6) if has_loss else None,
+            "loss": loss,
+            "is_judged": is_judged,
             "gap": is_gap,
             "line_end": is_end,
             "is_open": any(board.legal_moves) and not is_end and (is_gap or not answers),

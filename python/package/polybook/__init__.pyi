@@ -289,6 +289,8 @@ class PreparedMove(TypedDict):
     opening: Optional[Opening]
     theirs: OpponentGames
     yours: _Results
+    score_range: Optional[List[float]]
+    expected_score: Optional[float]
     answer: Optional[PreparedAnswer]
     gap: bool
     line_end: NotRequired[bool]
@@ -301,10 +303,19 @@ class PreparedLine(_Results):
     chance: float
     theirs: OpponentGames
     score: Optional[float]
+    score_range: Optional[List[float]]
+    #: The score in percent that the player's other games predict.
+    expected_score: Optional[float]
     loss: Optional[float]
     answer: Optional[PreparedAnswer]
     gap: bool
     line_end: NotRequired[bool]
+
+class WeakLines(TypedDict):
+    judged: int
+    #: The number of lines that are listed because they cost points.
+    listed: int
+    by_chance: float
 
 class Preparation(TypedDict):
     theirs: PlayerGames
@@ -314,6 +325,8 @@ class Preparation(TypedDict):
     recent_since: Optional[int]
     moves: List[PreparedMove]
     lines: NotRequired[List[PreparedLine]]
+    weak_lines: NotRequired[WeakLines]
+    half_life: NotRequired[float]
     line_ends: NotRequired[List[PreparedLine]]
 
 class _PreparationConditions(TypedDict, total=False):
@@ -495,6 +508,7 @@ class Explorer:
         repertoire: Optional[_Path] = None,
         lines: int = 7,
         min_game: int = 2,
+        half_life: Optional[float] = None,
         variant: Optional[str] = None,
         unfinished: str = "draw",
         **conditions: Unpack[_PreparationConditions],
@@ -503,7 +517,8 @@ class Explorer:
 
         The fields are those that `polybook prepare --json` prints: the opponent's moves in the position, with the results and
         answers of the player, and at most `lines` lines to look at first. A gap and the last move of a line have at least `min_game`
-        games of the opponent. Filters apply to the games of both players.
+        games of the opponent. In the chance of a line, a game that is `half_life` years older counts half as much. Filters apply
+        to the games of both players.
         A game that the files of both players contain counts once, unless `duplicates` is "all".
         """
     def text(self, number: int) -> bytes:

@@ -398,7 +398,12 @@ fn table(answer: &Answer, shown: &ShownMoves<'_>, is_filtered: bool, with_bars: 
         let range = |range: Option<[f64; 2]>| or_dash(range.map(range_text));
         let range_of = |played: &MoveAnswer| played.player.as_ref()?.score_range;
         let total = answer.player.as_ref().and_then(|player| player.score_range);
-        columns.add("range", [2, 7], &|played| range(range_of(played)), range(total));
+        columns.add(
+            "range",
+            [2, 7],
+            &|played| range(range_of(played)),
+            range(total),
+        );
         let performance = or_dash(performance);
         columns.add(
             "perf",
@@ -415,8 +420,18 @@ fn table(answer: &Answer, shown: &ShownMoves<'_>, is_filtered: bool, with_bars: 
         let seconds = |played: &MoveAnswer, seconds: fn(&MoveTime) -> f64| {
             or_dash(time_of(played).map(|time| format!("{:.1}", seconds(time))))
         };
-        columns.add("seconds", [2, 7], &|played| seconds(played, |time| time.mean), "");
-        columns.add("median", [2, 6], &|played| seconds(played, |time| time.median), "");
+        columns.add(
+            "seconds",
+            [2, 7],
+            &|played| seconds(played, |time| time.mean),
+            "",
+        );
+        columns.add(
+            "median",
+            [2, 6],
+            &|played| seconds(played, |time| time.median),
+            "",
+        );
         if is_partly_timed {
             columns.add("timed", [2, 5], &timed_games, "");
         }

@@ -43,7 +43,7 @@ use self::{
     session::{Session, split_command},
 };
 pub use self::{
-    session::{EngineSource, Random},
+    session::EngineSource,
     settings::{Fallback, Play, Settings},
 };
 use crate::{

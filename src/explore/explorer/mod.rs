@@ -50,6 +50,8 @@ mod opening_table;
 mod other_starts;
 mod prepare;
 mod query;
+mod random;
+mod recency;
 mod reply;
 mod scan;
 mod sources;
@@ -57,6 +59,7 @@ mod suggest;
 mod tally;
 mod times;
 mod unknown_name;
+mod weak_lines;
 
 use std::{
     collections::BTreeMap,
@@ -92,9 +95,11 @@ pub use self::{
     other_starts::OtherStarts,
     prepare::{
         AnswerSource, GamesHere, PlayerGames, Preparation, PrepareQuery, PreparedAnswer,
-        PreparedLine, PreparedMove, RepertoireMoves, TheirGames,
+        PreparedLine, PreparedMove, RepertoireMoves, TheirGames, WeakLines,
     },
     query::{Line, Page, Query, Sort, UnknownSort, View},
+    random::Random,
+    recency::{HALF_LIVES, HalfLife},
     reply::{MIN_REPLY_GAMES, Reply},
     sources::{NeedsGames, Overview, SourceFile, SourceOverview},
     suggest::{SuggestField, Suggestion},
@@ -1428,6 +1433,7 @@ mod tests {
                 repertoire: None,
                 lines: 7,
                 min_games: MIN_REPLY_GAMES,
+                half_life: None,
                 should_continue: &|| calls.fetch_add(1, Ordering::Relaxed) < most,
             })
         };

@@ -7,13 +7,16 @@ use rustc_hash::FxHashMap;
 use shakmaty::{Color, Move, Position, variant::VariantPosition};
 
 use super::{
+    expectation::{Expectation, FEW_GAMES, PlayerScores, score_range},
     filter::{SourceFilter, SourceFilters},
     open_index::{GameSummary, OpenIndex, date_of_number, text_of_number},
     query::Line,
+    recency::{HalfLife, Recency},
     reply::Reply,
     scan::{Collector, PassingGames, scan, scan_games},
     sources::Sources,
     tally::PlayerTally,
+    weak_lines::{JudgedLine, are_related, expected_loss, listed_by_chance},
 };
 use crate::{
     chess::position::{BookMove, identity},
@@ -36,16 +39,6 @@ const MIN_ANSWER_GAMES: u64 = 5;
 
 /// The maximum number of moves that are listed if the player has no usual answer to a move of the opponent.
 const MAX_TRIED: usize = 3;
-
-/// The minimum number of the player's games with a result in a line from which an expected loss of points is calculated, because
-/// fewer games say little. A line with fewer games is listed as a line to prepare only if the player has no answer to
-/// it.
-const MIN_SCORED_GAMES: u64 = 10;
-
-/// The minimum expected loss of points per game for a line to prepare. The loss is the probability of the line times
-/// the difference between the player's average score and the player's score in this line. A line with a smaller loss is
-/// listed only if the player has no answer to it.
-const MIN_LISTED_LOSS: f64 = 0.005;
 
 /// The minimum probability with which a line without a usual answer counts as likely. Likely lines without an answer
 /// come first in the list of lines to prepare.
@@ -83,6 +76,9 @@ pub struct PrepareQuery<'a> {
     /// The minimum number of the opponent's games of a gap and of a line to prepare; usually
     /// [`MIN_REPLY_GAMES`](super::MIN_REPLY_GAMES).
     pub min_games: u64,
+    /// The number of years after which a game counts half as much in the probability of a line, or `None` if all games
+    /// count equally. A game without a known year counts as much as the first game of the same player with one.
+    pub half_life: Option<HalfLife>,
     /// A function that is called for each examined position, and returns `false` to cancel the preparation.
     pub should_continue: &'a (dyn Fn() -> bool + Sync),
 }
@@ -117,10 +113,30 @@ pub struct Preparation {
     /// other most likely lines to which the player has no answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lines: Option<Vec<PreparedLine>>,
+    /// How many of these lines are listed because of an expected loss, and how many chance alone would list. `None` if
+    /// the query requests no lines.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub weak_lines: Option<WeakLines>,
+    /// The half-life of the query, with which the probabilities of the lines are calculated.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub half_life: Option<HalfLife>,
     /// The likeliest lines at whose end the repertoire answers no move of the opponent, because its own line ends
     /// there. `None` without a repertoire, or if the query requests no lines.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub line_ends: Option<Vec<PreparedLine>>,
+}
+
+/// The numbers of lines in which the player scores less than expected.
+#[derive(Copy, Clone, PartialEq, Default, Debug, serde::Serialize)]
+pub struct WeakLines {
+    /// The number of lines whose score was compared with the expected score, because the player has at least ten games
+    /// with a result after them. Likely gaps, which are listed whatever their score is, do not count.
+    pub judged: u64,
+    /// The number of these lines that are listed because of an expected loss.
+    pub listed: u64,
+    /// The mean number of these lines that would be listed because of an expected loss if the player's true score were
+    /// the expected score in each line.
+    pub by_chance: f64,
 }
 
 /// A summary of one player's games: the results, the player's mean rating, and the date of the last game.
@@ -145,7 +161,7 @@ pub struct GamesHere {
 }
 
 /// A move in a [`Preparation`], with the results of both players and the player's answer.
-#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
+#[derive(Clone, PartialEq, Debug, serde::Serialize)]
 pub struct PreparedMove {
     /// The move in UCI notation, with castling as king takes rook.
     pub uci: String,
@@ -158,6 +174,10 @@ pub struct PreparedMove {
     pub theirs: TheirGames,
     /// The player's games that reached the position after the move, by any order of moves.
     pub yours: Results,
+    /// The 80 % confidence interval of the player's score in these games, as in [`PreparedLine::score_range`].
+    pub score_range: Option<[f64; 2]>,
+    /// The score that the player's other games predict for these games, as in [`PreparedLine::expected_score`].
+    pub expected_score: Option<f64>,
     /// If the opponent is to move, the player's answer to the move. Otherwise, the move itself if it is one of the
     /// player's answers in the position. `None` if the player has no answer.
     pub answer: Option<PreparedAnswer>,
@@ -234,8 +254,8 @@ pub struct PreparedLine {
     /// The opening of the last position of the line that has a name, or `None` if no position has one.
     pub opening: Option<Opening>,
     /// The probability that a game reaches the end of the line after it has reached the position of the query, by any
-    /// order of moves. It is the product of the shares of the moves in the games of the side that plays them. The
-    /// moves of a repertoire have equal shares.
+    /// order of moves. It is the product of the shares of the moves in the games of the side that plays them, where
+    /// games count by the half-life of the query. The moves of a repertoire have equal shares.
     pub chance: f64,
     /// The opponent's games that reached the end of the line, by any order of moves.
     pub theirs: TheirGames,
@@ -244,8 +264,16 @@ pub struct PreparedLine {
     pub yours: Results,
     /// The player's score in percent in these games, or `None` if no game has a result.
     pub score: Option<f64>,
-    /// The expected loss of points per game, compared with the player's average score: `chance` times the difference
-    /// between the average and `score`. `None` for a line that is listed because the player has no answer.
+    /// The 80 % confidence interval of the score, in percent, or `None` if no game has a result.
+    pub score_range: Option<[f64; 2]>,
+    /// The score in percent that the player's other games with this color predict for these games (see
+    /// [`OpeningRow::points`](super::OpeningRow::points)). `None` if no game has a result, or if there are no other
+    /// games.
+    pub expected_score: Option<f64>,
+    /// The expected loss of points per game: `chance` times the difference between the expected score and `score`,
+    /// reduced by the part that chance explains on average. `None` if the expected score is not above the interval, for
+    /// fewer than ten games with a result, if the loss is less than 0.005 points, and for a line that is listed because
+    /// the player has no answer.
     pub loss: Option<f64>,
     /// The player's answer to the last move of the line, or `None` if the player has no answer.
     pub answer: Option<PreparedAnswer>,
@@ -339,26 +367,35 @@ pub(super) fn prepare(sources: &Sources, query: &PrepareQuery<'_>) -> Result<Pre
     );
     let last_year = date_of_number(all_theirs.player.last).year();
     let recent_since = last_year.map(|year| year.saturating_sub(RECENT_YEARS));
+    let side = |filters, games: &AllGames| Side {
+        filters,
+        recency: Recency::new(query.half_life, games.first, games.player.last),
+    };
     let preparing = Preparing {
         query,
-        theirs: &theirs,
-        yours: &yours,
-        average: all_yours.games().results.score(query.color),
+        theirs: side(&theirs, &all_theirs),
+        yours: side(&yours, &all_yours),
+        all_yours: &all_yours,
         recent_since: recent_since.unwrap_or(u16::MAX),
     };
     let pos = query.line.position();
-    let [theirs_here, yours_here] = [&theirs, &yours].map(|side| preparing.position(side, pos));
-    let (theirs_here, yours_here) = (theirs_here?, yours_here?);
+    let theirs_here = preparing.position(&preparing.theirs, pos)?;
+    let yours_here = preparing.position(&preparing.yours, pos)?;
     let here = GamesHere {
         theirs: theirs_here.all.results.games(),
         yours: yours_here.all.results.games(),
     };
-    let (lines, line_ends) = match query.lines {
-        0 => (None, None),
-        _ => {
-            let (lines, line_ends) = preparing.lines()?;
-            (Some(lines), Some(line_ends))
-        }
+    let listed = match query.lines {
+        0 => None,
+        _ => Some(preparing.lines()?),
+    };
+    let (lines, line_ends, weak_lines) = match listed {
+        Some(listed) => (
+            Some(listed.lines),
+            Some(listed.line_ends),
+            Some(listed.weak_lines),
+        ),
+        None => (None, None, None),
     };
     Ok(Preparation {
         theirs: all_theirs.games(),
@@ -373,15 +410,22 @@ pub(super) fn prepare(sources: &Sources, query: &PrepareQuery<'_>) -> Result<Pre
             preparing.their_moves(&theirs_here)?
         },
         lines,
+        weak_lines,
+        half_life: query.half_life,
         line_ends: line_ends.filter(|_| query.repertoire.is_some()),
     })
 }
 
 /// The results of all games of a player that pass the filters, whatever positions they reached.
-#[derive(Copy, Clone, Default)]
+#[derive(Clone, Default)]
 struct AllGames {
     results: Results,
     player: PlayerTally,
+    /// The date number of the first game with a known year, or 0 if there is none.
+    first: u32,
+    scores: PlayerScores,
+    /// The numbers of the finished games in ascending order, each with the rating of the opponent, 0 if unknown.
+    finished: Vec<(u64, u16)>,
 }
 
 impl AllGames {
@@ -393,9 +437,27 @@ impl AllGames {
         }
     }
 
+    fn add(&mut self, number: u64, game: &GameSummary, color: Color) {
+        self.results.add(game.result());
+        self.player.add(game, color);
+        self.scores.add_game(game, color);
+        if game.has_result() {
+            self.finished.push((number, game.elo_of(!color)));
+        }
+        if game.year() > 0 && (self.first == 0 || game.date < self.first) {
+            self.first = game.date;
+        }
+    }
+
     fn joined(mut self, other: AllGames) -> AllGames {
         self.results += other.results;
         self.player += other.player;
+        self.scores += &other.scores;
+        self.finished.extend(other.finished);
+        self.first = match (self.first, other.first) {
+            (0, first) | (first, 0) => first,
+            (one, other) => one.min(other),
+        };
         self
     }
 }
@@ -405,12 +467,12 @@ impl AllGames {
 fn player_tally(filters: &SourceFilters<'_>, line: &Line, color: Color) -> AllGames {
     let add = |sum: &mut AllGames, source: &OpenIndex, _: &SourceFilter<'_>, id, variant| {
         if line.variant().is_played_like(variant) {
-            let game = source.game(id);
-            sum.results.add(game.result());
-            sum.player.add(&game, color);
+            sum.add(source.first + u64::from(id), &source.game(id), color);
         }
     };
-    scan_games(filters, add, AllGames::joined)
+    let mut games = scan_games(filters, add, AllGames::joined);
+    games.finished.sort_unstable();
+    games
 }
 
 /// The results of a set of games, and the number of recent games among them. The opponent's last game is the
@@ -419,12 +481,15 @@ fn player_tally(filters: &SourceFilters<'_>, line: &Line, color: Color) -> AllGa
 struct RecentTally {
     results: Results,
     recent: u64,
+    /// The sum of the weights of the games.
+    weight: u128,
 }
 
 impl RecentTally {
-    fn add(&mut self, game: &GameSummary, recent_since: u16) {
+    fn add(&mut self, game: &GameSummary, recent_since: u16, recency: Recency) {
         self.results.add(game.result());
         self.recent += u64::from(game.year() >= recent_since);
+        self.weight += recency.weight(game);
     }
 
     fn games(&self) -> TheirGames {
@@ -439,6 +504,7 @@ impl AddAssign for RecentTally {
     fn add_assign(&mut self, other: RecentTally) {
         self.results += other.results;
         self.recent += other.recent;
+        self.weight += other.weight;
     }
 }
 
@@ -451,23 +517,38 @@ struct PositionGames {
     /// Whether the next move of a game is not indexed.
     is_cut: bool,
     recent_since: u16,
+    recency: Recency,
+    /// The finished games, if the games of the player who prepares are judged.
+    judged: Option<FinishedGames>,
+}
+
+/// The finished games of the player who prepares.
+#[derive(Default)]
+struct FinishedGames {
+    scores: PlayerScores,
+    numbers: Vec<u64>,
 }
 
 impl Collector for PositionGames {
     fn add_games(
         &mut self,
         source: &OpenIndex,
-        _filter: &SourceFilter<'_>,
+        filter: &SourceFilter<'_>,
         passing: &PassingGames<'_>,
     ) {
         for (id, mv) in passing.iter() {
             let game = source.game(id);
-            self.all.add(&game, self.recent_since);
+            self.all.add(&game, self.recent_since, self.recency);
             if mv != BookMove::NONE {
                 let tally = self.moves.entry(mv).or_default();
-                tally.add(&game, self.recent_since);
+                tally.add(&game, self.recent_since, self.recency);
             } else {
                 self.is_cut |= source.is_cut(id);
+            }
+            if let Some(judged) = self.judged.as_mut().filter(|_| game.has_result()) {
+                let color = filter.player_of(id as usize);
+                judged.scores.add_game(&game, color);
+                judged.numbers.push(source.first + u64::from(id));
             }
         }
     }
@@ -477,6 +558,10 @@ impl Collector for PositionGames {
         self.is_cut |= other.is_cut;
         for (mv, more) in other.moves {
             *self.moves.entry(mv).or_default() += more;
+        }
+        if let Some((judged, more)) = self.judged.as_mut().zip(other.judged) {
+            judged.scores += &more.scores;
+            judged.numbers.extend(more.numbers);
         }
     }
 }
@@ -526,25 +611,63 @@ struct SearchNode {
     opening: Option<Opening>,
 }
 
-/// The data from which a [`Preparation`] is built: the query, the filters for the games of both players, the player's
-/// average score, and the first year whose games count as recent.
+/// The data from which a [`Preparation`] is built: the query, the games of both players, and the first year whose games
+/// count as recent.
 struct Preparing<'a> {
     query: &'a PrepareQuery<'a>,
-    theirs: &'a SourceFilters<'a>,
-    yours: &'a SourceFilters<'a>,
-    /// The player's score from 0 to 1 in all games, or `None` if no game has a result.
-    average: Option<f64>,
+    theirs: Side<'a>,
+    yours: Side<'a>,
+    all_yours: &'a AllGames,
     recent_since: u16,
 }
 
+/// The filters for the games of one of the two people, and the weights of these games.
+struct Side<'a> {
+    filters: &'a SourceFilters<'a>,
+    recency: Recency,
+}
+
+/// The result of the search for lines that a player should prepare.
+struct ListedLines {
+    lines: Vec<PreparedLine>,
+    /// The lines at whose end a line of the repertoire ends.
+    line_ends: Vec<PreparedLine>,
+    weak_lines: WeakLines,
+}
+
+/// The lines that the search found: candidates for the list, and lines whose score was compared with the expected one.
+#[derive(Default)]
+struct Candidates {
+    lines: Vec<PreparedLine>,
+    judged: Vec<JudgedLine>,
+}
+
+/// A node after its examination.
+struct ExpandedNode {
+    /// The line to the node, if it is a candidate.
+    line: Option<PreparedLine>,
+    judged: Option<JudgedLine>,
+    children: Vec<SearchNode>,
+}
+
 impl Preparing<'_> {
-    /// Returns the games that reached the position `pos` and pass `side`, the filters for the games of one of the two
-    /// people: the user or the opponent for whom the user prepares.
+    /// Returns the games of `side` that reached the position `pos`, without judging them.
     ///
     /// # Errors
     ///
     /// Returns an error if an index is damaged, and [`Error::Interrupted`] if the preparation is cancelled.
-    fn position(&self, side: &SourceFilters<'_>, pos: &VariantPosition) -> Result<PositionGames> {
+    fn position(&self, side: &Side<'_>, pos: &VariantPosition) -> Result<PositionGames> {
+        self.scan(side, pos, || None)
+    }
+
+    /// Returns the games of `side` that reached the position `pos`. `judged` returns where their results are collected
+    /// in addition, if they are judged.
+    fn scan(
+        &self,
+        side: &Side<'_>,
+        pos: &VariantPosition,
+        judged: impl Fn() -> Option<FinishedGames> + Sync,
+    ) -> Result<PositionGames> {
         if !(self.query.should_continue)() {
             return Err(Error::Interrupted);
         }
@@ -554,8 +677,10 @@ impl Preparing<'_> {
             moves: FxHashMap::default(),
             is_cut: false,
             recent_since: self.recent_since,
+            recency: side.recency,
+            judged: judged(),
         };
-        let mut games = scan(side, &[line.subject()], new)?;
+        let mut games = scan(side.filters, &[line.subject()], new)?;
         // An illegal move belongs to another position with the same hash.
         games.moves.retain(|mv, _| mv.to_move(pos).is_some());
         Ok(games)
@@ -564,11 +689,24 @@ impl Preparing<'_> {
     /// Returns the player's games that reached the position `pos`, which is `plies` half-moves after the position of the
     /// query. If the indexes end at this half-move, the games count as cut there.
     fn yours(&self, pos: &VariantPosition, plies: usize) -> Result<PositionGames> {
-        let mut games = self.position(self.yours, pos)?;
+        let mut games = self.scan(&self.yours, pos, || Some(FinishedGames::default()))?;
         let plies = self.query.line.moves().len() + plies + 1;
-        let mut sources = self.yours.of_sources.iter();
+        let mut sources = self.yours.filters.of_sources.iter();
         games.is_cut |= sources.any(|(source, _)| !source.has_ply(plies));
         Ok(games)
+    }
+
+    /// Compares the player's score in `games` with the expected score.
+    fn judge(&self, games: &PositionGames) -> Judgement {
+        let stats = games.all.results.for_side(self.query.color);
+        let finished = games.judged.as_ref();
+        let expected = finished.map(|finished| finished.scores.expectation(&self.all_yours.scores));
+        let expected = expected.unwrap_or_default();
+        Judgement {
+            points: stats.half_points() as f64 / 2.0,
+            expected,
+            range: score_range(stats, expected).map(|range| range.map(rounded)),
+        }
     }
 
     /// Returns the player's answers in the position `pos`. `games` contains the player's games that reached the
@@ -643,6 +781,7 @@ impl Preparing<'_> {
             let games = tally.results.games();
             let reply = self.reply([pos, &next], games, answers.as_ref(), &yours)?;
             let answer = answers.map(|answers| answers.first(&next, &yours));
+            let judgement = self.judge(&yours);
             let may_try = answer.is_none() && self.query.repertoire.is_none();
             let mut tried = yours.by_games();
             tried.truncate(if may_try { MAX_TRIED } else { 0 });
@@ -653,6 +792,8 @@ impl Preparing<'_> {
             Ok(PreparedMove {
                 theirs: tally.games(),
                 yours: yours.all.results,
+                score_range: judgement.range,
+                expected_score: judgement.expected_score(),
                 unindexed: answer.is_none() && yours.is_cut && self.query.repertoire.is_none(),
                 answer,
                 gap: reply == Reply::Gap,
@@ -678,16 +819,17 @@ impl Preparing<'_> {
         }
         let prepared = |mv: Move| {
             let next = after(pos, mv);
-            let (theirs, yours) = (
-                self.position(self.theirs, &next)?,
-                self.position(self.yours, &next)?,
-            );
+            let theirs = self.position(&self.theirs, &next)?;
+            let yours = self.yours(&next, 1)?;
+            let judgement = self.judge(&yours);
             let answers = answers
                 .as_ref()
                 .filter(|answers| answers.moves.contains(&mv));
             Ok(PreparedMove {
                 theirs: theirs.all.games(),
                 yours: yours.all.results,
+                score_range: judgement.range,
+                expected_score: judgement.expected_score(),
                 answer: answers
                     .map(|answers| prepared_answer(pos, mv, here.games_with(mv), answers.source)),
                 ..named_move(pos, mv, &next)
@@ -701,15 +843,15 @@ impl Preparing<'_> {
     /// The first list begins with likely lines without a usual answer, whose probability is at least
     /// [`LIKELY_GAP_CHANCE`]. The lines with the largest expected loss of points follow, and then other lines without a
     /// usual answer, the likeliest first. At most [`MAX_LISTED_GAPS`] lines are listed because they have no answer.
-    fn lines(&self) -> Result<(Vec<PreparedLine>, Vec<PreparedLine>)> {
+    fn lines(&self) -> Result<ListedLines> {
         let by_play = |a: &PreparedLine, b: &PreparedLine| a.play.cmp(&b.play);
         let by_chance = |a: &PreparedLine, b: &PreparedLine| {
             b.chance.total_cmp(&a.chance).then_with(|| by_play(a, b))
         };
-        let candidates = self.candidate_lines()?;
+        let Candidates { lines, mut judged } = self.candidate_lines()?;
         let loss = |line: &PreparedLine| line.loss.unwrap_or(0.0);
-        let is_end = |line: &PreparedLine| line.line_end && loss(line) < MIN_LISTED_LOSS;
-        let (mut ends, mut met) = candidates.into_iter().partition::<Vec<_>, _>(is_end);
+        let is_end = |line: &PreparedLine| line.line_end && line.loss.is_none();
+        let (mut ends, mut met) = lines.into_iter().partition::<Vec<_>, _>(is_end);
         ends.sort_by(by_chance);
         ends.truncate(MAX_LISTED_GAPS);
         let is_likely_gap =
@@ -719,6 +861,7 @@ impl Preparing<'_> {
         likely.sort_by(by_chance);
         likely.truncate(MAX_LISTED_GAPS.min((most / 2).max(1)));
         met.retain(|line| likely.iter().all(|gap| gap.play != line.play));
+        judged.retain(|line| likely.iter().all(|gap| gap.play != line.play));
         let max_gaps = MAX_LISTED_GAPS - likely.len();
         let reserved = MAX_LISTED_GAPS.min(most / 2).saturating_sub(likely.len());
         let most = most - likely.len();
@@ -729,11 +872,9 @@ impl Preparing<'_> {
         let mut losses: Vec<PreparedLine> = Vec::new();
         let mut gaps: Vec<PreparedLine> = Vec::new();
         for line in met {
-            let is_related = |other: &PreparedLine| {
-                line.play.starts_with(&other.play) || other.play.starts_with(&line.play)
-            };
+            let is_related = |other: &PreparedLine| are_related(&line.play, &other.play);
             let is_loss = losses.len() < most + MAX_LISTED_GAPS
-                && loss(&line) >= MIN_LISTED_LOSS
+                && line.loss.is_some()
                 && !losses.iter().any(is_related);
             if line.is_unanswered() && !(is_loss && losses.len() < before_gaps) {
                 gaps.push(line.clone());
@@ -749,19 +890,37 @@ impl Preparing<'_> {
         let others = others.into_iter().filter(|line| !is_gap(line));
         let room = most - losses.len() - gaps.len();
         let others = Vec::from_iter(others.take(room));
+        losses.extend(others);
+        let weak_lines = WeakLines {
+            judged: judged.len() as u64,
+            listed: losses.len() as u64,
+            by_chance: self.listed_by_chance(&judged, most - gaps.len()),
+        };
         let without_loss = |gap| PreparedLine { loss: None, ..gap };
         let mut listed = Vec::from_iter(likely.into_iter().map(without_loss));
         listed.extend(losses);
-        listed.extend(others);
         listed.extend(gaps.into_iter().map(without_loss));
-        Ok((listed, Vec::from_iter(ends.into_iter().map(without_loss))))
+        Ok(ListedLines {
+            lines: listed,
+            line_ends: Vec::from_iter(ends.into_iter().map(without_loss)),
+            weak_lines,
+        })
+    }
+
+    /// Returns the mean number of `judged` lines that chance alone would list because of an expected loss, of at most
+    /// `most`.
+    fn listed_by_chance(&self, judged: &[JudgedLine], most: usize) -> f64 {
+        let form = self.all_yours.scores.form(self.query.color);
+        let finished = self.all_yours.finished.iter();
+        let ratings = Vec::from_iter(finished.map(|(_, rating)| *rating));
+        form.map_or(0.0, |form| listed_by_chance(&form, &ratings, judged, most))
     }
 
     /// Searches for candidates for the list of lines to prepare. A candidate ends with a move of the opponent, and at
-    /// least `min_games` of the opponent's games reach its end. After this move, the player either has no answer, or has
-    /// played at least [`MIN_SCORED_GAMES`] games and loses at least [`MIN_LISTED_LOSS`].
-    fn candidate_lines(&self) -> Result<Vec<PreparedLine>> {
-        let mut lines: Vec<PreparedLine> = Vec::new();
+    /// least `min_games` of the opponent's games reach its end. After this move, the player either has no answer, or is
+    /// expected to lose points.
+    fn candidate_lines(&self) -> Result<Candidates> {
+        let mut found = Candidates::default();
         let mut level = vec![SearchNode {
             pos: self.query.line.position().clone(),
             moves: Vec::new(),
@@ -776,9 +935,10 @@ impl Preparing<'_> {
             let expanded = expanded.collect::<Result<Vec<_>>>()?;
             let mut next: Vec<SearchNode> = Vec::new();
             let mut numbers: FxHashMap<u64, usize> = FxHashMap::default();
-            for (line, children) in expanded {
-                lines.extend(line);
-                for child in children {
+            for node in expanded {
+                found.lines.extend(node.line);
+                found.judged.extend(node.judged);
+                for child in node.children {
                     let number = *numbers.entry(identity(&child.pos)).or_insert(next.len());
                     match next.get_mut(number) {
                         None => next.push(child),
@@ -788,40 +948,41 @@ impl Preparing<'_> {
             }
             level = next;
         }
-        Ok(lines)
+        Ok(found)
     }
 
-    /// Examines one node of the search for lines to prepare. Returns two values: the line that leads to the node, if
-    /// this line is a candidate for the list, and the nodes that are reached from the node by one move.
+    /// Examines one node of the search for lines to prepare, and finds the nodes that are reached from it by one move.
     ///
-    /// A line is a candidate if it ends with a move that the opponent played in at least `min_games` games, and if the
-    /// player either has no answer to this move, or loses at least [`MIN_LISTED_LOSS`] in a line with at least
-    /// [`MIN_SCORED_GAMES`] games.
-    fn expanded(&self, node: &SearchNode) -> Result<(Option<PreparedLine>, Vec<SearchNode>)> {
+    /// The line to the node is a candidate if it ends with a move that the opponent played in at least `min_games`
+    /// games, and if the player either has no answer to this move, or is expected to lose points.
+    fn expanded(&self, node: &SearchNode) -> Result<ExpandedNode> {
         let pos = &node.pos;
         if pos.turn() != self.query.color {
-            let theirs = self.position(self.theirs, pos)?;
-            return Ok((None, node.children(&shares(&theirs, pos))));
+            let theirs = self.position(&self.theirs, pos)?;
+            return Ok(ExpandedNode {
+                line: None,
+                judged: None,
+                children: node.children(&shares(&theirs, pos)),
+            });
         }
         let yours = self.yours(pos, node.moves.len())?;
         let answers = self.answers(pos, &yours)?;
         let answer = answers.as_ref().map(|answers| answers.first(pos, &yours));
-        let mut line = self.line_to(node, &yours, answer);
-        if let Some((line, before)) = &mut line {
-            let reply = self.reply([before, pos], node.games, answers.as_ref(), &yours)?;
-            (line.gap, line.line_end) = (reply == Reply::Gap, reply == Reply::LineEnd);
+        let found = self.line_to(node, &yours, answer);
+        let (mut line, mut judged) = (None, None);
+        if let Some(found) = found.filter(|_| node.games >= self.query.min_games) {
+            let reply = self.reply([&found.before, pos], node.games, answers.as_ref(), &yours)?;
+            let mut found_line = found.line;
+            (found_line.gap, found_line.line_end) = (reply == Reply::Gap, reply == Reply::LineEnd);
+            let is_over = pos.legal_moves().is_empty();
+            let is_unindexed = yours.is_cut && self.query.repertoire.is_none();
+            let is_unanswered = found_line.is_unanswered() || found_line.line_end;
+            if !is_over && !is_unindexed && is_unanswered || found_line.loss.is_some() {
+                found_line.theirs = self.position(&self.theirs, pos)?.all.games();
+                line = Some(found_line);
+            }
+            judged = found.judged;
         }
-        let is_over = pos.legal_moves().is_empty();
-        let is_unindexed = yours.is_cut && self.query.repertoire.is_none();
-        let is_listed = |line: &PreparedLine| {
-            !is_over && !is_unindexed && (line.is_unanswered() || line.line_end)
-                || line.loss.is_some_and(|loss| loss >= MIN_LISTED_LOSS)
-        };
-        let mut line = line.map(|(line, _)| line).filter(is_listed);
-        if let Some(line) = &mut line {
-            line.theirs = self.position(self.theirs, pos)?.all.games();
-        }
-        let line = line.filter(|_| node.games >= self.query.min_games);
         let children = match answers {
             None => Vec::new(),
             Some(Answers {
@@ -836,19 +997,23 @@ impl Preparing<'_> {
             }
             Some(_) => node.children(&shares(&yours, pos)),
         };
-        Ok((line, children))
+        Ok(ExpandedNode {
+            line,
+            judged,
+            children,
+        })
     }
 
-    /// Returns the line that leads from the position of the query to `node`, and the position before its last move.
-    /// Returns `None` if `node` is the position of the query itself. `yours` contains the player's games that reached
-    /// the position of `node`, and `answer` is the player's answer in this position. The caller must set `theirs`, the
-    /// opponent's games, and say whether the line ends at a gap.
+    /// Returns the line that leads from the position of the query to `node`. Returns `None` if `node` is the position of
+    /// the query itself. `yours` contains the player's games that reached the position of `node`, and `answer` is the
+    /// player's answer in this position. The caller must set `theirs`, the opponent's games, and say whether the line
+    /// ends at a gap.
     fn line_to(
         &self,
         node: &SearchNode,
         yours: &PositionGames,
         answer: Option<PreparedAnswer>,
-    ) -> Option<(PreparedLine, VariantPosition)> {
+    ) -> Option<FoundLine> {
         if node.moves.is_empty() {
             return None;
         }
@@ -862,10 +1027,28 @@ impl Preparing<'_> {
             san.push(named.san(&pos).unwrap_or_default());
             pos.play_unchecked(*mv);
         }
+        let judgement = self.judge(yours);
+        let numbers = yours.judged.as_ref().map(|finished| &finished.numbers);
+        let numbers = numbers.filter(|_| judgement.expected.games >= FEW_GAMES);
+        let judged = numbers.map(|numbers| {
+            let all = &self.all_yours.finished;
+            let index = |number: &u64| all.binary_search_by_key(number, |(number, _)| *number).ok();
+            let games = numbers.iter().filter_map(index);
+            let mut games = Vec::from_iter(games.map(|index| index as u32));
+            games.sort_unstable();
+            JudgedLine {
+                play: play.clone(),
+                chance: node.chance,
+                expected: judgement.expected,
+                games,
+            }
+        });
+        let loss = judged.as_ref().and_then(|_| {
+            let lost = judgement.expected.points - judgement.points;
+            expected_loss(node.chance, lost, judgement.expected)
+        });
         let yours = yours.all.results;
         let score = yours.score(self.query.color);
-        let has_score = yours.finished() >= MIN_SCORED_GAMES;
-        let loss = score.zip(self.average).filter(|_| has_score);
         let line = PreparedLine {
             play,
             san,
@@ -874,13 +1057,44 @@ impl Preparing<'_> {
             theirs: TheirGames::default(),
             yours,
             score: score.map(|score| 100.0 * score),
-            loss: loss.map(|(score, average)| rounded(node.chance * (average - score))),
+            score_range: judgement.range,
+            expected_score: judgement.expected_score(),
+            loss,
             answer,
             gap: false,
             line_end: false,
         };
-        Some((line, before))
+        Some(FoundLine {
+            line,
+            before,
+            judged,
+        })
     }
+}
+
+/// The player's score in some games, compared with the expected score.
+struct Judgement {
+    points: f64,
+    expected: Expectation,
+    /// The confidence interval of the score, in percent.
+    range: Option<[f64; 2]>,
+}
+
+impl Judgement {
+    /// Returns the expected score in percent.
+    fn expected_score(&self) -> Option<f64> {
+        let Expectation { points, games, .. } = self.expected;
+        (games > 0).then(|| rounded(100.0 * points / games as f64))
+    }
+}
+
+/// A line that the search for lines to prepare reached.
+struct FoundLine {
+    line: PreparedLine,
+    /// The position before the last move.
+    before: VariantPosition,
+    /// The same line, if its score is compared with the expected score.
+    judged: Option<JudgedLine>,
 }
 
 impl SearchNode {
@@ -914,14 +1128,14 @@ impl SearchNode {
     }
 }
 
-/// Returns the moves that were played in the position `pos`, each with its number of games, and with the fraction of
-/// `games` in which it was played. Games that end in the position are left out of the calculation.
+/// Returns the moves that were played in the position `pos`, each with its number of games, and with its share of the
+/// weight of `games`. Games that end in the position are left out of the calculation.
 fn shares(games: &PositionGames, pos: &VariantPosition) -> Vec<(Move, u64, f64)> {
     let moves = games.by_games();
-    let all: u64 = moves.iter().map(|(_, tally)| tally.results.games()).sum();
+    let all: u128 = moves.iter().map(|(_, tally)| tally.weight).sum();
     let share = |(mv, tally): (BookMove, RecentTally)| {
-        let games = tally.results.games();
-        Some((mv.to_move(pos)?, games, games as f64 / all as f64))
+        let share = tally.weight as f64 / all as f64;
+        Some((mv.to_move(pos)?, tally.results.games(), share))
     };
     moves.into_iter().filter_map(share).collect()
 }
@@ -943,6 +1157,8 @@ fn named_move(pos: &VariantPosition, mv: Move, next: &VariantPosition) -> Prepar
         opening: openings::name_of(next),
         theirs: TheirGames::default(),
         yours: Results::default(),
+        score_range: None,
+        expected_score: None,
         answer: None,
         gap: false,
         line_end: false,

@@ -52,7 +52,7 @@ pub use self::{
     deck::Deck,
     schedule::{Recall, Schedule, today},
 };
-pub use crate::explore::engine::Random;
+pub use crate::explore::explorer::Random;
 use crate::{chess::position::line_text, error::Result, explore::tree::MoveSource};
 
 /// A line of moves from a start position of a deck.

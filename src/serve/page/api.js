@@ -52,7 +52,7 @@
  * @property {number} [otherStarts] The number of games that pass the filters but begin in another position than the line.
  * @property {number} [maxPly] The number of half-moves of each game that were counted, if the games were not counted to their end.
  * @property {({ uci: string, depth: number } & Evaluation)[]} [evals] The evaluations of the positions after the legal moves.
- * @property {{ read: number, moves: { uci: string, games: number, mean: number }[] }} [clocks] The mean times of the moves in seconds.
+ * @property {{ read: number, moves: { uci: string, games: number, mean: number, median: number }[] }} [clocks] The mean and median times of the moves in seconds.
  */
 /**
  * The "counts" of a position: the results of the games that reach it, and its moves. If a player is chosen, they also contain the
@@ -173,11 +173,13 @@
  * @property {Opening | null} opening
  * @property {Results & { recent: number }} theirs
  * @property {Results} yours
+ * @property {[number, number] | null} scoreRange The range of the user's score in percent.
+ * @property {number | null} expectedScore The score in percent that the ratings of the opponents predict.
  * @property {(WrittenMove & { games: number, source: "repertoire" | "games" }) | null} answer
  * @property {boolean} gap
  * @property {boolean} [lineEnd] Whether a line of the repertoire ends before the move.
  */
-/** @typedef {Results & { play: string[], san: string[], opening: Opening | null, chance: number, theirs: Results & { recent: number }, score: number | null, loss: number | null, answer: PreparedMove["answer"], gap: boolean, lineEnd?: boolean }} PreparedLine */
+/** @typedef {Results & { play: string[], san: string[], opening: Opening | null, chance: number, theirs: Results & { recent: number }, score: number | null, scoreRange: [number, number] | null, expectedScore: number | null, loss: number | null, answer: PreparedMove["answer"], gap: boolean, lineEnd?: boolean }} PreparedLine `loss` is null unless the player is likely to lose points. */
 /**
  * The preparation for an opponent: the opponent's moves, the user's results after them, and the user's answers.
  * @typedef {object} Preparation
@@ -188,6 +190,8 @@
  * @property {number | null} recentSince
  * @property {PreparedMove[]} moves
  * @property {PreparedLine[]} [lines] The lines to study first.
+ * @property {{ judged: number, listed: number, byChance: number }} [weakLines] The numbers of lines that were judged, that are listed because they cost points, and that chance alone would list.
+ * @property {number} [halfLife] The number of years after which a game counts half in the chances of the lines.
  * @property {PreparedLine[]} [lineEnds] The likeliest lines at whose end a line of the repertoire ends.
  * @property {() => Promise<Blob>} file Requests these lines as PGN. The server does not send this property.
  */

@@ -70,7 +70,7 @@ export function goToAddress() {
 /** Goes to the starting position, without filters. */
 export function goHome() {
   session.known = [];
-  void go({ fen: "", play: [], game: "", variant: servedVariant(), filters: {}, repertoire: "", flip: "", sort: "", order: "", list: "", tab: "", me: "" }, { push: true });
+  void go({ fen: "", play: [], game: "", variant: servedVariant(), filters: {}, repertoire: "", flip: "", sort: "", order: "", halfLife: "", list: "", tab: "", me: "" }, { push: true });
 }
 
 /**

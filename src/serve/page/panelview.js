@@ -185,7 +185,7 @@ function drawPreparation(counts) {
   table.replace(drawArrows, preparationTable(prepared, preparer, ownColor(), isOwn, unfolded === fen, { play, unfold, leave: leavePreparation }), preparationLines(prepared, preparer, ownColor(), firstPly(view.fen), (line) => jump({ play: [...view.play, ...line] }), () => {
     const name = fileName(view.filters.player);
     void prepared.file().then((file) => save(file, `prepare-${name || "opponent"}.pgn`), (error) => toast(words(error)));
-  }, () => jump({ fen: "", play: [] })));
+  }, () => jump({ fen: "", play: [] }), (halfLife) => void go({ halfLife })));
 }
 
 /**

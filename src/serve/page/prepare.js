@@ -4,7 +4,7 @@
 
 import { bar } from "./bars.js";
 import { b, button, div, icon, make, on, p, segments, small, span, unbroken } from "./dom.js";
-import { QUANTILE, counted, dateWords, number, percent, plyNumber } from "./format.js";
+import { counted, dateWords, number, percent, plyNumber } from "./format.js";
 
 /** @typedef {import("./api.js").Preparation} Preparation */
 /** @typedef {import("./api.js").PreparedLine} PreparedLine */
@@ -13,7 +13,7 @@ import { QUANTILE, counted, dateWords, number, percent, plyNumber } from "./form
 /** @typedef {import("./dom.js").Child} Child */
 /** @typedef {"white" | "black"} Color */
 
-/** The minimum number of games of a score that is marked as weaker. A score is marked if the average is above its range. */
+/** The minimum number of games of a score that is marked as weaker. A score is marked if the expected score is above its range. */
 const ENOUGH = 10;
 /** The number of rows that are always shown, and the minimum share of games of further rows. Rows with a smaller share are folded. */
 const [SHOWN, RARE] = [7, 0.005];
@@ -21,6 +21,8 @@ const [SHOWN, RARE] = [7, 0.005];
 const FEW = 5;
 /** The minimum number of games with a move that is the usual answer. */
 const USUAL = 5;
+/** The half-life of games in years that the user can choose. */
+const HALF_LIFE = "2";
 
 /**
  * Returns the number of games with a result, and the points of a color in them.
@@ -43,21 +45,12 @@ function scoreText(results, color) {
 }
 
 /**
- * Returns true if a score is so far below the average that chance alone hardly explains it.
+ * Returns true if a score is so far below the expected one that chance alone hardly explains it.
  * @param {Results} results
- * @param {Preparation} prepared
- * @param {Color} color
+ * @param {{ scoreRange: [number, number] | null, expectedScore: number | null }} judged
  */
-function isWeak(results, prepared, color) {
-  const { games, wins, points } = scored(results, color);
-  const all = scored(prepared.yours, color);
-  if (games < ENOUGH || !all.games) return false;
-  const average = all.points / all.games;
-  // Add two imaginary games with the average score, as fractions of wins and losses. Otherwise, few games would give too narrow a range.
-  const added = 2 * average;
-  const mean = (points + added) / (games + 2);
-  const variance = Math.max(0.02, (wins + results.draws / 4 + added) / (games + 2) - mean * mean);
-  return mean + QUANTILE * Math.sqrt(variance / (games + 2)) < average;
+function isWeak({ white, draws, black }, { scoreRange, expectedScore }) {
+  return white + draws + black >= ENOUGH && scoreRange !== null && expectedScore !== null && scoreRange[1] < expectedScore;
 }
 
 /**
@@ -120,7 +113,7 @@ export function preparationTable(prepared, preparer, color, isOwn, isUnfolded, {
   const head = isOwn ? [preparer ? "Plays" : "You play", "Opening", "Their games", `${you} score${s}`, "Answer"] : ["They play", "Opening", "Games", `${you} score${s}`, "Answer"];
   const kinds = ["san", "name", "his", "mine", "act"];
   const heads = head.map((label, index) => div({ role: "columnheader", class: kinds[index] }, label));
-  const rows = moves.slice(0, end).map((move, index) => row(move, index, prepared, { preparer, color, isOwn, all, recentSince, play }));
+  const rows = moves.slice(0, end).map((move, index) => row(move, index, { preparer, color, isOwn, all, recentSince, play }));
   const games = rest.reduce((sum, { theirs, yours }) => sum + (isOwn ? yours : theirs).games, 0);
   const more = rest.length ? [button({ class: "more", "aria-expanded": "false", "data-focus": "more" }, [icon("down"), counted(rest.length, "more move"), span("quiet", ` · ${counted(games)}`)], unfold)] : [];
   const label = isOwn ? "Moves to play, their results and yours" : "Their moves, your results and answers";
@@ -132,10 +125,9 @@ export function preparationTable(prepared, preparer, color, isOwn, isUnfolded, {
 /**
  * @param {PreparedMove} move
  * @param {number} index
- * @param {Preparation} prepared
  * @param {{ preparer: string, color: Color, isOwn: boolean, all: number, recentSince: number | null, play: (uci: string) => void }} context
  */
-function row(move, index, prepared, { preparer, color, isOwn, all, recentSince, play }) {
+function row(move, index, { preparer, color, isOwn, all, recentSince, play }) {
   const { s, yours: whose } = wordsFor(preparer);
   const { uci, san, opening, theirs, yours, answer, gap, lineEnd } = move;
   const other = color === "white" ? "black" : "white";
@@ -149,7 +141,7 @@ function row(move, index, prepared, { preparer, color, isOwn, all, recentSince, 
   const draws = yours.draws + (yours.unfinished ?? 0);
   const results = { ...yours, draws, wins, losses: games - wins - yours.draws };
   const mine = yours.games
-    ? cell(`mine${isWeak(yours, prepared, color) ? " weaker" : ""}`, bar(results, true, undefined), b(yours.games < FEW ? "" : scoreText(yours, color)), small(counted(yours.games)))
+    ? cell(`mine${isWeak(yours, move) ? " weaker" : ""}`, bar(results, true, undefined), b(yours.games < FEW ? "" : scoreText(yours, color)), small(counted(yours.games)))
     : cell("mine", small("no game"));
   const dots = color === "black" && !isOwn ? "…" : "";
   const isMarked = answer?.source === "repertoire";
@@ -175,10 +167,11 @@ function row(move, index, prepared, { preparer, color, isOwn, all, recentSince, 
  * @param {(line: string[]) => void} open
  * @param {() => void} download Downloads the lines as PGN.
  * @param {() => void} start Goes to the starting position, which alone has lines.
+ * @param {(halfLife: string) => void} weigh Chooses the half-life of games, or an empty string for games of equal weight.
  */
-export function preparationLines(prepared, preparer, color, first, open, download, start) {
+export function preparationLines(prepared, preparer, color, first, open, download, start, weigh) {
   const { you, s, yours } = wordsFor(preparer);
-  const { lines, lineEnds = [] } = prepared;
+  const { lines, lineEnds = [], weakLines, halfLife } = prepared;
   if (!lines) return p("quiet", button({ class: "small", "data-focus": "prepare-start" }, [icon("first"), "Lines to look at first: at the start"], start));
   if (!lines.length && !lineEnds.length) return "";
   const item = (/** @type {PreparedLine} */ line) => {
@@ -190,15 +183,18 @@ export function preparationLines(prepared, preparer, color, first, open, downloa
     const recent = prepared.recentSince ? `, ${number(theirs.recent)} since ${prepared.recentSince}` : "";
     const evidence = `${opening ? `${opening.name} · ` : ""}${counted(theirs.games)} of theirs${recent}`;
     const isScored = line.answer && !line.gap && !line.lineEnd;
+    const expected = line.expectedScore === null ? "" : `, expected ${Math.round(line.expectedScore)}%`;
     const score = isScored ? `${you} score${s} ${scoreText(line, color)}` : line.gap ? "No answer yet" : line.lineEnd ? "Line ends" : "No usual answer";
     return make("li", "", button({ "data-focus": `line ${line.play.join()}` }, [
       span("", ...(cut ? [span("quiet", ...unbroken(words.slice(0, cut).join(" ")), " ")] : []), b(...unbroken(words.slice(cut).join(" "))), small(evidence)),
       span("often", often),
-      span(line.lineEnd ? "yours" : !isScored ? "yours gap" : isWeak(line, prepared, color) ? "yours weaker" : "yours", score, small(isScored ? `in ${counted(line.games)}` : line.games ? `${counted(line.games)} of ${yours}${line.gap || line.lineEnd ? "" : `, usual from ${USUAL}`}` : `no game of ${yours}`)),
+      span(line.lineEnd ? "yours" : !isScored ? "yours gap" : line.loss ? "yours weaker" : "yours", score, small(isScored ? `in ${counted(line.games)}${expected}` : line.games ? `${counted(line.games)} of ${yours}${line.gap || line.lineEnd ? "" : `, usual from ${USUAL}`}` : `no game of ${yours}`)),
       icon("forward"),
     ], () => open(line.play)));
   };
   const file = button({ class: "small", "data-focus": "lines-pgn" }, [icon("save"), "Download PGN"], download);
-  return div("card look", div("top", make("h3", "", "Look at these first"), ...(lines.length ? [file] : [])), p("quiet", "First likely lines without an answer, then lines that cost points, then others without an answer. All orders of moves count"), make("ul", "", ...lines.map(item)),
+  return div("card look", div("top", make("h3", "", "Look at these first"), ...(lines.length ? [file] : [])), p("quiet", "First likely lines without an answer, then lines that cost points, then others without an answer. All orders of moves count"),
+    segments({ "aria-label": "Weight of games" }, [["", "All games"], [HALF_LIFE, "Recent games more", small(`half after ${halfLife ?? HALF_LIFE} years`)]], halfLife ? HALF_LIFE : "", weigh), make("ul", "", ...lines.map(item)),
+    ...(weakLines?.judged ? [p("quiet", `Lines that cost points: ${weakLines.listed} of ${weakLines.judged} with at least ${ENOUGH} games. Chance alone would list about ${weakLines.byChance.toFixed(1)}`)] : []),
     ...(lineEnds.length ? [p("quiet", "After the ends of lines of the repertoire"), make("ul", "", ...lineEnds.map(item))] : []));
 }

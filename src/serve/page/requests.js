@@ -92,7 +92,7 @@ export async function prepare(of, me, repertoire, signal) {
   for (const name of ["opponent", "result"]) parameters.delete(name);
   for (const name of me) parameters.append("me", name);
   const { side: _, ...others } = repertoire;
-  put(parameters, { ...others, ...(!of.play.length && !of.fen && { lines: LINES }) });
+  put(parameters, { ...others, ...(of.halfLife && { halfLife: of.halfLife }), ...(!of.play.length && !of.fen && { lines: LINES }) });
   return { .../** @type {Preparation} */ (await ask("prepare", parameters, signal)), file: () => askFile("prepare", parameters) };
 }
 

@@ -15,6 +15,7 @@
  * @property {string} list The result of the games to list, as in the filter, or an empty string for all. The counts ignore it.
  * @property {string} sort The order of the games that the user chose: "rating" or "recent", or an empty string.
  * @property {string} order The column by which the user sorted the openings, after "-" if descending, or an empty string.
+ * @property {string} halfLife The number of years after which a game counts half in the chances of a preparation, or an empty string.
  * @property {string} repertoire The name of the chosen repertoire, or an empty string for the first one of the side at the bottom.
  * @property {string} flip How the user turned the board: "1" for Black below, "0" for White below, or an empty string.
  */
@@ -52,6 +53,7 @@ export function readView(search, conditions = []) {
     list: text("list"),
     sort: text("sort"),
     order: text("order"),
+    halfLife: text("halfLife"),
     repertoire: text("repertoire"),
     flip: text("flip"),
   };
@@ -112,7 +114,7 @@ export function question(view) {
  */
 export function address(view) {
   const parameters = question(view);
-  const others = { game: view.game, view: view.tab, list: view.list, sort: view.sort, order: view.order, repertoire: view.repertoire, flip: view.flip };
+  const others = { game: view.game, view: view.tab, list: view.list, sort: view.sort, order: view.order, halfLife: view.halfLife, repertoire: view.repertoire, flip: view.flip };
   for (const [name, value] of Object.entries(others)) if (value) parameters.set(name, value);
   if (view.tab === "prepare") for (const name of namesIn(view.me)) parameters.append("me", name);
   const text = parameters.toString().replaceAll("%2C", ",").replaceAll("%2F", "/");
