@@ -568,6 +568,10 @@ fn games_without_tags_and_results_stay_apart() {
     let cleaned = ok(dir, &format!("extract -q --clean {}", names.join(" ")));
     assert_eq!(ok(dir, "extract -q --clean all.pgn"), cleaned);
     assert_eq!(cleaned.matches("[Event ").count(), games.len());
+    // Both sides lost.
+    let lost = fed(dir, "extract - -q --clean", b"1. e4 e5 0-0\n");
+    let lost = String::from_utf8(lost.stdout).unwrap();
+    assert!(lost.ends_with("\n1. e4 e5 *\n\n"), "{lost}");
 }
 
 #[test]

@@ -162,7 +162,15 @@ impl ExportFormat {
                 }
                 Annotated::Token(token) => token,
             };
+            let is_main_line = lines.depth() == 0;
+            // The main line of a game that can be read has unreadable words only where its tags end.
+            if is_main_line && matches!(token, Token::Unreadable { .. }) {
+                continue;
+            }
+            // Where castling is not legal, `0-0` as the last word is the result: both sides lost.
+            let is_result = is_main_line && reader.is_double_loss(token.text());
             match lines.step(token) {
+                Step::Illegal if is_result => break,
                 Step::Played { before, mv } => {
                     let pos = before.position();
                     let number = move_number(pos);
