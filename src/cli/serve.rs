@@ -2,6 +2,7 @@
 //! programs.
 
 use std::{
+    fs,
     io::{self, Write},
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, UdpSocket},
     panic::resume_unwind,
@@ -23,7 +24,7 @@ use polybook::{
     openings::OpeningFilter,
     serve::{
         BookFile, Cache, CachedIndex, IndexProgress, Indexing, Listening, Log, Origin, Served,
-        ServedRepertoire, Server, Stop, host_name,
+        ServedRepertoire, Server, Stop, host_name, stored_color,
     },
     storage::output::is_directory,
 };
@@ -87,6 +88,11 @@ pub struct Args {
     /// as FILE:white or FILE:black. Can be given several times
     #[arg(long, value_name = "FILE:COLOR", value_parser = with_side)]
     repertoire: Vec<(PathBuf, Color)>,
+
+    /// Store the repertoires that visitors build or drop on the page in this directory, with the results of practising
+    /// them, and show them again at the next start. Without the option, they are lost when the server ends
+    #[arg(long, value_name = "DIR")]
+    repertoire_dir: Option<PathBuf>,
 
     /// Show your games when you press the button "Me" of the page. Give your whole name as the games spell it; capital
     /// and small letters are the same. Give the option once for each of your names
@@ -226,6 +232,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
         explorer,
         books,
         repertoires,
+        repertoire_directory: args.repertoire_dir.clone(),
         me: args.me.clone(),
         evals,
         hosts: args.allow_host.clone(),
@@ -324,13 +331,22 @@ fn cannot_listen(address: SocketAddr, err: io::Error) -> anyhow::Error {
     }
 }
 
-/// Opens the repertoires that `--repertoire` names.
+/// Opens the repertoires that `--repertoire` names, and those that are stored in `--repertoire-dir`.
 fn repertoires(args: &Args, context: Context) -> anyhow::Result<Vec<ServedRepertoire>> {
-    if args.repertoire.is_empty() {
+    let mut files = args.repertoire.clone();
+    if let Some(directory) = &args.repertoire_dir {
+        let problem = || format!("cannot read {}", directory.display());
+        for entry in fs::read_dir(directory).with_context(problem)? {
+            let path = entry.with_context(problem)?.path();
+            files.extend(stored_color(&path).map(|color| (path, color)));
+        }
+        files[args.repertoire.len()..].sort_by(|(one, _), (other, _)| one.cmp(other));
+    }
+    if files.is_empty() {
         return Ok(Vec::new());
     }
     let opener = Opener::with_defaults(&args.untagged, context)?;
-    let opened = args.repertoire.iter().map(|(path, color)| {
+    let opened = files.iter().map(|(path, color)| {
         Ok(ServedRepertoire::new(
             path,
             *color,

@@ -18,7 +18,7 @@ use crate::{
 /// Facts about a position that follow from the rules of chess: the FEN, the legal moves, and whether the side to move
 /// is in check. The server computes them because the web page does not know the rules.
 #[derive(Clone, PartialEq, Debug, Serialize)]
-struct PositionRules {
+pub(super) struct PositionRules {
     /// The FEN of the position after the line.
     fen: String,
     /// Whether the side to move is in check.
@@ -121,7 +121,7 @@ impl WrittenMove {
 }
 
 impl PositionRules {
-    fn new(line: &Line) -> PositionRules {
+    pub(super) fn new(line: &Line) -> PositionRules {
         let pos = line.position();
         let played = line.positions().iter().zip(line.moves());
         let legal = pos.legal_moves().into_iter();

@@ -10,7 +10,7 @@ use axum::{
 };
 use tokio::time::timeout;
 
-use super::{JSON, Refusal, client::Client, queue::Permit, request::WholeQuery};
+use super::{JSON, Refusal, client::Client, queue::Permit, request::WholeQuery, uploads};
 
 /// The maximum time that a client may take to send a body.
 const BODY_TIMEOUT: Duration = Duration::from_secs(10);
@@ -22,6 +22,8 @@ enum BodyKind {
     Form,
     /// A list of positions in JSON.
     Positions,
+    /// A repertoire: a PGN file or a book.
+    Repertoire,
 }
 
 impl BodyKind {
@@ -29,8 +31,11 @@ impl BodyKind {
     /// `POST`. The bodies of its requests are not received.
     fn at(path: &str) -> Option<BodyKind> {
         match path {
-            "/gaps" | "/prepare" | "/repertoire" | "/repertoire.pgn" => Some(BodyKind::Form),
+            "/gaps" | "/practise" | "/prepare" | "/repertoire" | "/repertoire.pgn" => {
+                Some(BodyKind::Form)
+            }
             "/positions" => Some(BodyKind::Positions),
+            uploads::PATH => Some(BodyKind::Repertoire),
             _ => None,
         }
     }
@@ -39,6 +44,7 @@ impl BodyKind {
         match self {
             BodyKind::Form => "application/x-www-form-urlencoded",
             BodyKind::Positions => JSON,
+            BodyKind::Repertoire => "application/octet-stream",
         }
     }
 
@@ -47,6 +53,8 @@ impl BodyKind {
         match self {
             BodyKind::Form => 48 << 10,
             BodyKind::Positions => 256 << 10,
+            // Enough for a repertoire of 50,000 moves.
+            BodyKind::Repertoire => 2 << 20,
         }
     }
 
@@ -55,6 +63,7 @@ impl BodyKind {
         match self {
             BodyKind::Form => "form",
             BodyKind::Positions => "list of positions",
+            BodyKind::Repertoire => "file",
         }
     }
 

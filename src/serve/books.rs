@@ -3,7 +3,7 @@
 use std::{
     hash::{Hash, Hasher},
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError, RwLock, atomic::AtomicBool},
+    sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, atomic::AtomicBool},
     time::SystemTime,
 };
 
@@ -16,6 +16,7 @@ use crate::{
     error::Result,
     explore::{
         explorer::Line,
+        practice::{Deck, Schedule},
         repertoire::{
             Edits, OpenOptions, OpenedSource, Predecessors, RemovedMoves, RepertoirePgn,
             without_moves,
@@ -179,16 +180,25 @@ pub fn source_name(path: &Path) -> String {
 /// The memory budget, in bytes, for reading a repertoire again after a user has removed some of its moves.
 const MEMORY_BUDGET: usize = 64 << 20;
 
+/// The memory budget, in bytes, for the positions of a repertoire that a visitor practises.
+const DECK_MEMORY: usize = 24 << 20;
+
 /// A repertoire that the server shows, with its name, its side and its moves.
 #[derive(Debug, Serialize)]
 pub struct ServedRepertoire {
     pub(super) name: String,
+    /// The secret by which the visitor who sent the repertoire requests it, or `None` if the server was started with the
+    /// repertoire.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) id: Option<String>,
     #[serde(serialize_with = "named")]
     pub(super) color: Color,
     #[serde(skip)]
     pub(super) known: Arc<OpenedSource>,
     /// Whether the file is PGN. Only PGN can be edited.
     pgn: bool,
+    /// Whether visitors can practise the repertoire.
+    pub(super) practise: bool,
     /// A string that identifies the content of the file. It differs after the file has changed.
     version: String,
     #[serde(skip)]
@@ -199,6 +209,48 @@ pub struct ServedRepertoire {
     /// The size and the modification time of the file, or `None` if they are unknown.
     #[serde(skip)]
     changed: Option<(u64, SystemTime)>,
+    /// The results of practice. They are locked while an answer is recorded.
+    #[serde(skip)]
+    pub(super) results: Mutex<PracticeResults>,
+    /// The directory of the file if it is removed together with the repertoire.
+    #[serde(skip)]
+    _directory: Option<TemporaryDir>,
+}
+
+/// The place where the results of practice are stored.
+#[derive(Debug)]
+pub(super) enum PracticeResults {
+    /// A file beside the repertoire.
+    File(PathBuf),
+    /// The memory of the server.
+    Memory(Schedule),
+}
+
+impl PracticeResults {
+    /// Returns the results of earlier practice.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the file exists but contains something else.
+    pub(super) fn read(&self) -> Result<Schedule> {
+        match self {
+            PracticeResults::File(path) => Schedule::read(path),
+            PracticeResults::Memory(schedule) => Ok(schedule.clone()),
+        }
+    }
+
+    /// Stores the results.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the file cannot be written.
+    pub(super) fn write(&mut self, schedule: Schedule) -> Result<()> {
+        match self {
+            PracticeResults::File(path) => schedule.write(path)?,
+            PracticeResults::Memory(stored) => *stored = schedule,
+        }
+        Ok(())
+    }
 }
 
 /// A repertoire to which a user's edits were applied.
@@ -207,6 +259,8 @@ pub(super) struct EditedRepertoire {
     pub(super) known: Arc<OpenedSource>,
     pub(super) edits: Edits,
     pub(super) predecessors: Predecessors,
+    /// The positions to practise. They are found when they are requested for the first time.
+    deck: OnceLock<Arc<Deck>>,
     /// The directory of the temporary files of `known`. `None` if the file was not read again.
     _directory: Option<TemporaryDir>,
 }
@@ -214,7 +268,7 @@ pub(super) struct EditedRepertoire {
 /// Hashes everything that determines the answers about the repertoire.
 impl Hash for ServedRepertoire {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        (&self.name, self.color, self.changed).hash(state);
+        (&self.name, &self.id, self.color, self.changed).hash(state);
     }
 }
 
@@ -235,6 +289,7 @@ impl ServedRepertoire {
             known: Arc::clone(&known),
             edits: Edits::default(),
             predecessors: Predecessors::new(&known, color, &Meter::default())?,
+            deck: OnceLock::new(),
             _directory: None,
         };
         Ok(ServedRepertoire {
@@ -243,10 +298,34 @@ impl ServedRepertoire {
             unedited: Arc::new(unedited),
             last_edited: Mutex::default(),
             name,
+            id: None,
+            practise: true,
+            results: Mutex::new(PracticeResults::File(Schedule::path_of(path))),
+            _directory: None,
             color,
             known,
             changed,
         })
+    }
+
+    /// Turns the repertoire into one that only the visitor who knows the secret `id` can request. If `directory` is
+    /// given, it contains the file, and is removed together with the repertoire. The results of practice are then kept
+    /// in memory.
+    pub(super) fn sent_by_visitor(
+        self,
+        id: String,
+        directory: Option<TemporaryDir>,
+    ) -> ServedRepertoire {
+        let results = match directory {
+            Some(_) => Mutex::new(PracticeResults::Memory(Schedule::default())),
+            None => self.results,
+        };
+        ServedRepertoire {
+            id: Some(id),
+            results,
+            _directory: directory,
+            ..self
+        }
     }
 
     /// Returns a copy of the repertoire to which the [edits](Edits::parse) in the parameter `edits` are applied. The
@@ -282,6 +361,7 @@ impl ServedRepertoire {
         let known = Arc::new(OpenedSource::extended(&left, self.color, &edits));
         let edited = Arc::new(EditedRepertoire {
             predecessors: Predecessors::new(&known, self.color, &Meter::stopped_by(stop))?,
+            deck: OnceLock::new(),
             known,
             edits,
             _directory: directory,
@@ -340,6 +420,27 @@ impl ServedRepertoire {
             return Err(Refusal::bad(problem));
         }
         Ok(pgn)
+    }
+}
+
+impl EditedRepertoire {
+    /// Returns the positions of the repertoire for the side `color`, which a visitor practises. Setting `stop` cancels
+    /// the search for them.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the repertoire cannot be read, or if it has too many positions.
+    pub(super) fn deck(&self, color: Color, stop: &Arc<AtomicBool>) -> Result<Arc<Deck>> {
+        if let Some(deck) = self.deck.get() {
+            return Ok(Arc::clone(deck));
+        }
+        let memory = Memory {
+            bytes: DECK_MEMORY,
+            ..Memory::default()
+        };
+        let (variant, meter) = (self.known.variant(), Meter::stopped_by(stop));
+        let deck = Arc::new(Deck::new(&self.known, variant, color, &memory, &meter)?);
+        Ok(Arc::clone(self.deck.get_or_init(|| deck)))
     }
 }
 

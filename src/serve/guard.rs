@@ -187,6 +187,22 @@ fn has_own_origin(headers: &HeaderMap) -> bool {
     site.is_none_or(|site| host.is_some_and(|host| site.strip_suffix(host) == Some(b"http://")))
 }
 
+/// Checks that a request that changes something comes from the server's own page or from another program. Pages of other
+/// origins cannot send the header without a preflight request, which only routes with CORS headers allow.
+///
+/// # Errors
+///
+/// Returns an error response if the header is missing.
+pub(super) fn check_own_page(headers: &HeaderMap) -> Result<(), Refusal> {
+    if headers.contains_key(OWN_HEADER) {
+        return Ok(());
+    }
+    let text = format!(
+        "only the page of this server may send this request: other programs add the header {OWN_HEADER}: 1"
+    );
+    Err(Refusal::forbidden(text))
+}
+
 /// Returns `true` if a request with this method and this URI is costly. To answer it, the server must read many games
 /// or write files. A `POST` request is always costly, because its body may contain many edits of a repertoire.
 fn is_costly(method: &Method, uri: &Uri) -> bool {

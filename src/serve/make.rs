@@ -579,6 +579,7 @@ fn build_repertoire(
     })?;
     let by = by.unwrap_or(OwnMoveRule::Score);
     let one_in = parameters.number("reach", 1..=MOST_REACH)?.unwrap_or(200);
+    let min_game = min_games(&parameters)?;
     let depth = depth(&parameters)?;
     let of = app.content_identity(key, &query.filters, &parameters)?;
     if !only_counts && let Some(content) = app.take_content(&of) {
@@ -599,7 +600,7 @@ fn build_repertoire(
         keep: None,
         by,
         one_in: one_in.into(),
-        min_game: None,
+        min_game,
         max_ply: Some(depth as usize),
         memory: MEMORY_BUDGET,
         meter: &meter,
@@ -637,14 +638,19 @@ fn build_repertoire(
         } else {
             ""
         };
+        let least = min_game.map_or_else(String::new, |least| format!(" --min-game {least}"));
         let command = format!(
             "polybook make-book {} --counts counts && polybook repertoire build counts --color {color} \
-             --reach {one_in} --max-ply {depth}{by} --out {name}",
+             --reach {one_in} --max-ply {depth}{least}{by} --out {name}",
             words.joined(),
         );
         return ResponseBody::json(&json!({
             "games": games,
             "answers": built.summary.answers,
+            "minGame": built.summary.min_game,
+            "singleGame": built.summary.single_game,
+            "withoutGames": built.summary.without_games,
+            "unanswered": built.summary.unanswered,
             "bytes": size,
             "command": command,
         }));
@@ -727,12 +733,15 @@ pub(super) fn report_repertoires(
     };
     let min_games = min_games(&parameters)?.unwrap_or(MIN_REPLY_GAMES);
     let mut reports = Vec::new();
-    for served in &app.repertoires {
-        let is_wanted = wanted.is_none_or(|wanted| std::ptr::eq(wanted, served));
-        if !is_wanted || !served.known.is_for(query.line.variant()) {
+    let all = match &wanted {
+        Some(served) => std::slice::from_ref(served),
+        None => &app.repertoires,
+    };
+    for served in all {
+        if !served.known.is_for(query.line.variant()) {
             continue;
         }
-        let edited = match wanted {
+        let edited = match &wanted {
             None => Arc::clone(&served.unedited),
             Some(served) => served.edited(&parameters, stop)?,
         };
@@ -790,7 +799,7 @@ fn edited_pgn(
     Ok(ResponseBody::pgn(bytes))
 }
 
-/// Returns the value of the parameter `minGame`, the minimum number of games of a gap.
+/// Returns the value of the parameter `minGame`, the minimum number of games of a gap or of a move of a repertoire.
 pub(super) fn min_games(parameters: &Parameters) -> Result<Option<u64>, Refusal> {
     Ok(parameters
         .number("minGame", 1..=MAX_MIN_GAME)?

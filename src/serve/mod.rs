@@ -43,6 +43,7 @@ mod guard;
 mod make;
 mod page;
 mod positions;
+mod practise;
 mod prepare;
 mod queue;
 mod refusal;
@@ -50,6 +51,7 @@ mod request;
 mod routes;
 mod server;
 mod state;
+mod uploads;
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -60,6 +62,7 @@ pub use self::{
     refusal::Refusal,
     request::{Parameters, Request, Route},
     server::{IndexProgress, Indexing, Listening, Log, ProgressFn, Served, Server, Stop},
+    uploads::stored_color,
 };
 
 /// The media type of JSON documents.

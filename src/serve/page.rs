@@ -54,7 +54,7 @@ const STYLE: &str = "text/css; charset=utf-8";
 const SCRIPT: &str = "text/javascript; charset=utf-8";
 
 // One style sheet is smaller when it is compressed than four.
-const FILES: [File; 49] = files! {
+const FILES: [File; 51] = files! {
     "/" "index.html" HTML;
     "/icon.svg" "icon.svg" ICON;
     "/style.css" "style.css" "layout.css" "panels.css" "dialogs.css" STYLE;
@@ -88,6 +88,7 @@ const FILES: [File; 49] = files! {
     "/openings.js" "openings.js" SCRIPT;
     "/panelview.js" "panelview.js" SCRIPT;
     "/pieces.js" "pieces.js" SCRIPT;
+    "/practise.js" "practise.js" SCRIPT;
     "/prepare.js" "prepare.js" SCRIPT;
     "/readtext.js" "readtext.js" SCRIPT;
     "/recovery.js" "recovery.js" SCRIPT;
@@ -96,6 +97,7 @@ const FILES: [File; 49] = files! {
     "/requests.js" "requests.js" SCRIPT;
     "/returning.js" "returning.js" SCRIPT;
     "/search.js" "search.js" SCRIPT;
+    "/sent.js" "sent.js" SCRIPT;
     "/session.js" "session.js" SCRIPT;
     "/show.js" "show.js" SCRIPT;
     "/sources.js" "sources.js" SCRIPT;

@@ -74,7 +74,7 @@ const BOOK_PARAMETERS: [&str; 5] = ["side", "depth", "minGame", "weights", "coun
 
 /// The names of the parameters that a request for building a repertoire accepts in addition to the parameters for
 /// filters.
-const REPERTOIRE_PARAMETERS: [&str; 7] = [
+const REPERTOIRE_PARAMETERS: [&str; 8] = [
     "side",
     "depth",
     "reach",
@@ -82,6 +82,7 @@ const REPERTOIRE_PARAMETERS: [&str; 7] = [
     "count",
     "repertoire",
     "edits",
+    "minGame",
 ];
 
 /// The names of the parameters that a request for the gaps of a repertoire accepts in addition to the parameters for
@@ -91,6 +92,10 @@ const GAP_PARAMETERS: [&str; 6] = ["repertoire", "side", "depth", "limit", "minG
 /// The names of the parameters that a request for reports on repertoires accepts in addition to the parameters for a
 /// position and for filters.
 const REPORT_PARAMETERS: [&str; 4] = ["repertoire", "side", "minGame", "edits"];
+
+/// The names of the parameters that a request for practising a repertoire accepts in addition to the parameters for a
+/// position and for filters.
+const PRACTICE_PARAMETERS: [&str; 5] = ["repertoire", "side", "edits", "answer", "new"];
 
 /// The names of the parameters that a request for preparing for an opponent accepts in addition to the parameters for a
 /// position and for filters.
@@ -140,6 +145,8 @@ pub enum Route {
     Repertoire,
     /// `/gaps`: the opponent's moves that a repertoire does not answer.
     Gaps,
+    /// `/practise`: the next position of a repertoire to practise.
+    Practise,
     /// `/game/{id}`: a game, and the number of half-moves after which it reaches a position.
     Game,
     /// `/book`: the moves of the server's books in a position.
@@ -164,6 +171,11 @@ impl Route {
                 return Some([&names[..], &PREPARATION_PARAMETERS].concat());
             }
             Route::Repertoire => &[&POSITION_PARAMETERS, &FILTER_PARAMETERS, &REPORT_PARAMETERS],
+            Route::Practise => &[
+                &POSITION_PARAMETERS,
+                &FILTER_PARAMETERS,
+                &PRACTICE_PARAMETERS,
+            ],
             Route::Make => &[&["variant"], &FILTER_PARAMETERS, &BOOK_PARAMETERS],
             Route::Build => &[&["variant"], &FILTER_PARAMETERS, &REPERTOIRE_PARAMETERS],
             Route::Gaps => &[&["variant"], &FILTER_PARAMETERS, &GAP_PARAMETERS],
@@ -215,7 +227,7 @@ impl Request {
         let parameters = &all;
         if matches!(
             route,
-            Route::Prepare | Route::Repertoire | Route::Build | Route::Gaps
+            Route::Prepare | Route::Repertoire | Route::Build | Route::Gaps | Route::Practise
         ) && parameters.text("repertoire").is_none()
             && parameters
                 .text("edits")

@@ -33,10 +33,11 @@ use super::{
     guard::Origin,
     make, page,
     positions::positions,
-    prepare,
+    practise, prepare,
     refusal::Refusal,
     request::query_of,
     state::{AppState, ShouldContinue, SuggestRequest, Thread, catch_panics},
+    uploads,
 };
 use crate::{
     explore::explorer::Suggestion,
@@ -44,7 +45,7 @@ use crate::{
 };
 
 /// The maximum time that one request may spend on reading the PGN text of games.
-const READING: Duration = Duration::from_secs(10);
+pub(super) const READING: Duration = Duration::from_secs(10);
 
 /// How long a browser may cache the response to a preflight request. Until then, it need not send another one. Chromium
 /// limits this time to two hours.
@@ -98,8 +99,32 @@ pub(super) fn routes(state: Arc<AppState>, origins: &[Origin]) -> Router {
         .method_not_allowed_fallback(async || Refusal::method())
         // Unknown addresses need CORS headers too, so that a page can read the error.
         .fallback(async |request: Request| unknown_address(&CacheKey::of(&request)))
-        .with_state(state);
-    with_page(api, origins).layer(CompressionLayer::new())
+        .with_state(Arc::clone(&state));
+    with_page(api, origins)
+        .merge(of_own_page(state))
+        .layer(CompressionLayer::new())
+}
+
+/// Returns the routes that only the server's own page may use, because they store something. Pages of other origins get no
+/// CORS headers for them.
+fn of_own_page(state: Arc<AppState>) -> Router {
+    let list = async |State(app): ServerState,
+                      Extension(client): Asker,
+                      request: Request|
+           -> Result<Response, Refusal> {
+        let key = CacheKey::of(&request);
+        let state = Arc::clone(&app);
+        let content = app
+            .counters
+            .content(&client, move || uploads::list(&state, &key))
+            .await?;
+        Ok(content.answer_from_files(request.headers()))
+    };
+    Router::new()
+        .route("/practise", post(practise::answer))
+        .route(uploads::PATH, get(list).post(uploads::receive))
+        .method_not_allowed_fallback(async || Refusal::method())
+        .with_state(state)
 }
 
 /// Returns the response with status 404 for the unknown address of `request`: a page with a link for a browser, and a

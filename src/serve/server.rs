@@ -8,6 +8,7 @@ use std::{
     convert::Infallible,
     fmt, io,
     net::{self, IpAddr, SocketAddr, TcpListener},
+    path::PathBuf,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -56,6 +57,7 @@ use super::{
     refusal::as_json,
     routes::{routes, with_page},
     state::AppState,
+    uploads::Uploads,
 };
 use crate::{
     error::{At, Result},
@@ -74,6 +76,8 @@ pub struct Server {
     pub books: Vec<BookFile>,
     /// The repertoires whose moves and gaps the web page shows.
     pub repertoires: Vec<ServedRepertoire>,
+    /// The directory in which repertoires that visitors send are stored, or `None` to keep them until the server ends.
+    pub repertoire_directory: Option<PathBuf>,
     /// The names of the user in the games. On the web page, the user can choose other names.
     pub me: Vec<String>,
     /// Evaluations of positions, which are added to the responses about positions.
@@ -112,9 +116,24 @@ impl Server {
             0 => thread::available_parallelism().map_or(1, usize::from),
             threads => threads,
         };
-        let books = (self.books, self.repertoires, self.evals, self.me);
+        let address = listener.local_addr().at("the listener", "use")?;
+        let is_local = address.ip().is_loopback() && self.proxies.is_empty();
+        let mut repertoires = self.repertoires;
+        for served in &mut repertoires {
+            // The answers of different visitors must not be recorded in one file.
+            served.practise = is_local;
+        }
+        let uploads = Uploads::new(self.repertoire_directory);
+        let books = (self.books, repertoires, self.evals, self.me);
         let (reading, names) = watch::channel(());
-        let state = AppState::new(self.explorer, books, threads, self.book_games, names)?;
+        let state = AppState::new(
+            self.explorer,
+            books,
+            uploads,
+            threads,
+            self.book_games,
+            names,
+        )?;
         let state = Arc::new(state);
         let routes = routes(Arc::clone(&state), &self.origins);
         let allowed = (self.hosts, self.origins);

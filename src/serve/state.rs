@@ -29,6 +29,7 @@ use super::{
     hash,
     queue::{FairQueue, Permit, QueueLimits, Visitor},
     request,
+    uploads::Uploads,
 };
 use crate::{
     error::{At, Error, Result},
@@ -172,7 +173,10 @@ pub(super) struct AppState {
     pub(super) explorer: Arc<Explorer>,
     about: Overview,
     books: Vec<BookFile>,
-    pub(super) repertoires: Vec<ServedRepertoire>,
+    /// The repertoires with which the server was started.
+    pub(super) repertoires: Vec<Arc<ServedRepertoire>>,
+    /// The repertoires that visitors sent.
+    pub(super) uploads: Uploads,
     evals: Option<Evals>,
     /// The names of the user in the games.
     me: Vec<String>,
@@ -377,8 +381,8 @@ impl Workers {
 
 impl AppState {
     /// Creates the state of a server, and starts its worker threads. Besides the games, the server shows `books`,
-    /// `repertoires` and the evaluations of positions in `evals`. `me` contains the names under which the user plays.
-    /// `threads` is the number of threads that answer from the index. A book is made from at most `book_games` games.
+    /// `repertoires`, the repertoires that visitors send to `uploads`, and the evaluations of positions in `evals`. `me`
+    /// contains the names under which the user plays. `threads` is the number of threads that answer from the index. A book is made from at most `book_games` games.
     /// The channel `names` is closed as soon as the names for suggestions have been read from the index.
     ///
     /// # Errors
@@ -392,6 +396,7 @@ impl AppState {
             Option<Evals>,
             Vec<String>,
         ),
+        uploads: Uploads,
         threads: usize,
         book_games: u64,
         names: watch::Receiver<()>,
@@ -416,7 +421,8 @@ impl AppState {
             files: states_of_all(&explorer),
             explorer: Arc::new(explorer),
             books,
-            repertoires,
+            repertoires: repertoires.into_iter().map(Arc::new).collect(),
+            uploads,
             evals,
             me,
             cache: response_cache(),
@@ -724,6 +730,7 @@ impl AppState {
             "/openings" => Route::Openings,
             "/repertoire" => Route::Repertoire,
             "/gaps" => Route::Gaps,
+            "/practise" => Route::Practise,
             // Books and repertoires are made like those of `make-book`, which searches by itself.
             _ => return Ok(None),
         };
@@ -746,7 +753,11 @@ impl AppState {
         about["variants"] = json!(self.explorer.variants(&Selection::default())?);
         about["conditions"] = json!(request::condition_parameters());
         about["books"] = self.books.iter().map(BookFile::name).collect();
-        about["repertoires"] = json!(self.repertoires);
+        about["repertoires"] = self
+            .repertoires
+            .iter()
+            .map(|served| json!(**served))
+            .collect();
         about["me"] = json!(self.me);
         self.cached(key, ResponseBody::json(&about)?)
     }
@@ -880,13 +891,20 @@ impl AppState {
         &self,
         parameters: &Parameters,
         color: Color,
-    ) -> Result<&ServedRepertoire, Refusal> {
+    ) -> Result<Arc<ServedRepertoire>, Refusal> {
+        if let Some(sent) = parameters
+            .text("repertoire")
+            .and_then(|id| self.uploads.find(id))
+            && sent.color == color
+        {
+            return Ok(sent);
+        }
         let of_side = self.repertoires.iter();
         let mut of_side = of_side.filter(|served| served.color == color);
         let known: Vec<&str> = of_side.clone().map(|served| &*served.name).collect();
         let wanted = parameters.text("repertoire");
         let served = of_side.find(|served| wanted == Some(&served.name));
-        served.ok_or_else(|| {
+        served.cloned().ok_or_else(|| {
             let problem = match (wanted, known.is_empty()) {
                 (_, true) => format!(
                     "this server has no repertoire for {color}: start the server with a repertoire"
@@ -1134,7 +1152,7 @@ mod tests {
         let explorer = Explorer::open([("games".to_owned(), path)]).unwrap();
         let (_sender, names) = watch::channel(());
         let of_server = (Vec::new(), Vec::new(), None, Vec::new());
-        AppState::new(explorer, of_server, 1, 0, names).unwrap()
+        AppState::new(explorer, of_server, Uploads::new(None), 1, 0, names).unwrap()
     }
 
     #[test]

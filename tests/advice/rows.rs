@@ -4,6 +4,26 @@
 /// part.
 pub const FOLLOWED_ELSEWHERE: &[(&str, &str, &str)] = &[
     (
+        "choose the other side, or another file",
+        "tests/repertoire/sent.rs",
+        "files_that_are_no_repertoires_are_refused",
+    ),
+    (
+        "send an uncompressed PGN file, or a book (.bin)",
+        "tests/repertoire/sent.rs",
+        "files_that_are_no_repertoires_are_refused",
+    ),
+    (
+        "request this variant",
+        "tests/repertoire/sent.rs",
+        "the_page_and_the_command_practise_the_same_repertoire",
+    ),
+    (
+        "remove files that you do not need",
+        "src/serve/uploads.rs",
+        "stored_files_have_new_names_with_their_side",
+    ),
+    (
         "give the other side with --color",
         "tests/repertoire/practise.rs",
         "the_advice_about_files_of_results_works",

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 
-import { accessible, addressed, followed, launch, open, reaches, run, settled } from "./browser.mjs";
+import { accessible, addressed, drag, followed, launch, open, reaches, run, settled } from "./browser.mjs";
 
 const [url, black, file] = process.argv.slice(2);
 const browser = await launch();
@@ -359,6 +359,102 @@ const failed = await run({
     await row(page, "g1f3").locator(".removes").click();
     assert.match(await page.locator("#toast").textContent(), /too many edits/);
     assert.deepEqual(faults, []);
+    await context.close();
+  },
+
+  async "a repertoire is practised on the board and with the keyboard"() {
+    const { page, context, faults } = await open(browser, url, "/?play=e2e4");
+    await followed(page);
+    const place = page.locator("#practice");
+    const said = (text) => page.waitForFunction((wanted) => document.querySelector("#practice")?.textContent.includes(wanted), text);
+    await page.click("[data-focus=practise]");
+    await said("A new position.");
+    assert.ok(await page.locator("#answer").isHidden());
+    assert.equal(await page.evaluate(() => document.activeElement.tagName), "INPUT");
+    await accessible(page, "practice");
+    // A wrong move is taken back, and the right one is shown until it is played.
+    await drag(page, "d2", "d4");
+    await said("The repertoire has e4. Play it to go on.");
+    assert.equal(await page.locator(".man[data-square=d2]").count(), 1);
+    assert.equal(await page.locator(".arrow").count(), 1);
+    await page.keyboard.press("ArrowLeft");
+    await drag(page, "d2", "d4");
+    await said("The repertoire has e4. Play it to go on.");
+    const wide = page.viewportSize();
+    await page.setViewportSize({ width: 390, height: 844 });
+    await accessible(page, "practice on a phone");
+    await page.setViewportSize(wide);
+    await drag(page, "e2", "e4");
+    await page.waitForFunction(() => document.querySelector("#practice .so-far")?.textContent.startsWith("1. e4 "));
+    await place.locator("input").fill("nonsense");
+    await page.keyboard.press("Enter");
+    await said("onsense");
+    for (let number = 0; await place.locator("input").count(); number += 1) {
+      assert.ok(number < 4);
+      const line = await place.locator(".so-far").textContent();
+      await place.locator("input").fill(line === "Start" ? "e4" : "Nf3");
+      await page.keyboard.press("Enter");
+      await page.waitForFunction((before) => document.querySelector("#practice .so-far")?.textContent !== before, line);
+    }
+    await said("3 right answers, 1 wrong.");
+    assert.equal(await place.locator("li").textContent(), "Start");
+    await accessible(page, "the results of practice");
+    await place.locator("text=Close").click();
+    await followed(page);
+    assert.ok(await place.isHidden());
+    await reaches(page, "e2e4");
+    // Nothing is left for this day, and Escape ends a session.
+    await page.click("[data-focus=practise]");
+    await said("Nothing is due today.");
+    await page.keyboard.press("Escape");
+    await page.locator("#moves .row").first().waitFor();
+    assert.deepEqual(faults.filter((text) => !/400/.test(text)), []);
+    await context.close();
+  },
+
+  async "a repertoire that was built or dropped is used at once"() {
+    const { page, context, faults } = await open(browser, black, "/");
+    await page.keyboard.press("r");
+    const dialog = page.locator("#book");
+    await dialog.locator("text=Use it here").waitFor();
+    await dialog.locator("[data-value=white]").click();
+    await page.waitForFunction(() => /answers/.test(document.querySelector("#book .size")?.textContent ?? "") && !document.querySelector("#book .stale"));
+    const [, answers] = (await dialog.locator(".size").textContent()).match(/(\d+) answers/);
+    await accessible(page, "numbers of a repertoire");
+    // A higher minimum leaves answers out.
+    await dialog.locator("[data-field=least] input:not([type=range])").fill("20");
+    await page.keyboard.press("Tab");
+    await page.waitForFunction((before) => !document.querySelector("#book .stale") && document.querySelector("#book .size")?.textContent !== `${before} answers`, answers);
+    assert.match(await dialog.locator(".preview").textContent(), /Each answer was played in at least 20 games/);
+    assert.match(await dialog.locator(".command").textContent(), /--min-game 20/);
+    await dialog.locator("text=Use it here").click();
+    await addressed(page, "repertoire=white");
+    await followed(page);
+    assert.match(await card(page).textContent(), /%white/);
+    // The server still knows the repertoire after the page was loaded again, but shows it to nobody else.
+    await page.reload();
+    await followed(page);
+    assert.match(await card(page).textContent(), /%white/);
+    const { repertoires } = await (await fetch(new URL("/about", black))).json();
+    assert.deepEqual(repertoires.map(({ name }) => name), ["black"]);
+    const dropped = async (name, text, half) => {
+      const file = await page.evaluateHandle(([name, text]) => {
+        const transfer = new DataTransfer();
+        transfer.items.add(new File([text], name));
+        return transfer;
+      }, [name, text]);
+      await page.dispatchEvent("body", "dragenter", { dataTransfer: file });
+      assert.ok(await page.locator("#drop").isVisible());
+      await page.locator("#drop div").nth(half).dispatchEvent("drop", { dataTransfer: file });
+      assert.ok(await page.locator("#drop").isHidden());
+    };
+    await dropped("Queen's pawn.pgn", "1. d4 d5 2. c4 *", 0);
+    await addressed(page, "repertoire=Queens pawn");
+    await followed(page);
+    assert.match(await card(page).textContent(), /%Queens pawn · White/);
+    await dropped("wrong.pgn", "no games", 1);
+    await page.waitForFunction(() => document.querySelector("#toast.shown")?.textContent);
+    assert.deepEqual(faults.filter((text) => !/400/.test(text)), []);
     await context.close();
   },
 

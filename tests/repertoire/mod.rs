@@ -6,6 +6,8 @@ mod check;
 mod gaps;
 mod new_moves;
 mod practise;
+#[cfg(feature = "serve")]
+mod sent;
 
 use std::{fmt::Write as _, fs, path::Path, thread};
 

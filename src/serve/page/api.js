@@ -144,9 +144,18 @@
  * @property {OpeningRow[]} [variations]
  */
 /** @typedef {{ otherStarts?: number, games: number, unnamed: number, averageScore: number | null, families: OpeningRow[] }} Openings */
-/** @typedef {{ games: number, entries?: number, answers?: number, bytes: number, command: string | null }} BookSize A repertoire has answers instead of entries. The command is null if the book would be empty. */
+/** @typedef {{ games: number, entries?: number, answers?: number, minGame?: number, singleGame?: number, unanswered?: number, bytes: number, command: string | null }} BookSize A repertoire has answers instead of entries. The command is null if the book would be empty. */
 /** @typedef {WrittenMove & { oneIn: number | null, games: number }} Gap An opponent's move that the repertoire does not answer: a gap, or a move after the end of a line. One in `oneIn` games reaches it. */
-/** @typedef {{ name: string, color: "white" | "black", pgn: boolean, version: string }} ServedRepertoire `pgn` says whether it is a PGN file, which can be edited. `version` identifies the content of the file. */
+/** @typedef {{ name: string, id?: string, color: "white" | "black", pgn: boolean, practise: boolean, version: string }} ServedRepertoire A repertoire that the user sent has an `id`, a secret that requests contain in place of the name. `pgn` says whether it is a PGN file, which can be edited. `version` identifies the content of the file. */
+/**
+ * The next position to practise, or null if nothing is left, with the result of the previous answer.
+ * @typedef {object} Practice
+ * @property {number} due
+ * @property {number} again The number of positions that are due because the last answer, which was given today, was wrong.
+ * @property {number} new
+ * @property {{ right: boolean, moves: WrittenMove[], played: WrittenMove, days: number }} [graded]
+ * @property {{ fen: string, check: boolean, line: WrittenMove[], legal: WrittenMove[], start: string | null, kept: number, isNew: boolean } | null} question
+ */
 /** @typedef {WrittenMove & { answers?: WrittenMove[], added?: boolean }} KnownMove A move of a repertoire. An opponent's move has the answers to it. `added` is true for a move that only the edits of the user contain. */
 /** @typedef {ServedRepertoire & { isKnown: boolean, oneIn: number | null, moves: KnownMove[], gaps: Gap[], lineEnds: Gap[] }} Repertoire The report of a repertoire about a position. `lineEnds` are the moves if a line of the repertoire ends here. */
 /** @typedef {{ moves: string, move: string, oneIn: number, games: number }} LineGap An opponent's move, `move`, that a repertoire does not answer. `moves` is the line up to and including this move. */
@@ -241,15 +250,16 @@ const LONGEST = 4000;
  * @param {AbortSignal | undefined} signal
  * @param {string} accept
  * @param {(answer: Response) => Promise<any>} read
+ * @param {Blob | URLSearchParams} [sent] The body of the request. The parameters are a form if they are the body.
  */
-async function asked(path, parameters, signal, accept, read) {
+async function asked(path, parameters, signal, accept, read, sent) {
   const query = parameters?.toString() ?? "";
-  const isForm = query.length > LONGEST && parameters?.has("edits");
-  const address = new URL(query && !isForm ? `${path}?${query}` : path, document.baseURI);
+  const body = sent ?? (query.length > LONGEST && parameters?.has("edits") ? parameters : undefined);
+  const address = new URL(query && body !== parameters ? `${path}?${query}` : path, document.baseURI);
   // To another origin, this header would need a request of its own before each request.
   const own = address.origin === location.origin ? { "x-polybook": "1" } : undefined;
   try {
-    const answer = await fetch(address, { ...(isForm && { method: "POST", body: parameters }), signal, headers: { accept, ...own } });
+    const answer = await fetch(address, { ...(body && { method: "POST", body }), signal, headers: { accept, ...own } });
     if (answer.ok) return await read(answer);
     const isJson = answer.headers.get("content-type") === "application/json";
     const text = isJson ? (await answer.json()).error : (await answer.text()).trim();
@@ -271,6 +281,19 @@ async function asked(path, parameters, signal, accept, read) {
  */
 export function ask(path, parameters, signal) {
   return asked(path, parameters, signal, "application/json", (answer) => answer.json());
+}
+
+/**
+ * Sends a request that stores something.
+ * @template T
+ * @param {string} path
+ * @param {URLSearchParams} parameters
+ * @param {Blob} [file] The body of the request. Without it, the parameters are the body.
+ * @param {AbortSignal} [signal]
+ * @returns {Promise<T>}
+ */
+export function send(path, parameters, file, signal) {
+  return asked(path, parameters, signal, "application/json", (answer) => answer.json(), file ?? parameters);
 }
 
 /**

@@ -10,6 +10,7 @@ import { isMe } from "./me.js";
 import { openMe } from "./medialog.js";
 import { changeFilters, go, goHome, leave, play, refresh, walk } from "./navigation.js";
 import { enlargeBoard, table } from "./panelview.js";
+import { answerMove, endPractice, isPractising } from "./practise.js";
 import { goToRead } from "./readtext.js";
 import { edit } from "./recovery.js";
 import { toggleLast } from "./repertoireview.js";
@@ -49,9 +50,14 @@ export function connectControls() {
   }
   on(byId("enlarge"), "click", enlargeBoard);
   closeOnPressOutside();
-  on(board, "play", (event) => play(/** @type {CustomEvent<string>} */ (event).detail));
+  on(board, "play", (event) => {
+    const { detail } = /** @type {CustomEvent<string>} */ (event);
+    if (isPractising()) void answerMove(detail);
+    else play(detail);
+  });
   // The wheel only moves along the known line. Turning it by mistake must not play new moves.
   board.addEventListener("step", (event) => {
+    if (isPractising()) return;
     if (/** @type {CustomEvent<number>} */ (event).detail < 0) walk("back");
     else if (session.view.play.length < session.known.length) walk("forward");
   });
@@ -155,6 +161,7 @@ function listen(keys) {
     const types = target instanceof HTMLElement && target.matches("input:not([type=checkbox]), select, textarea");
     if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || types) return;
     if (document.querySelector("dialog[open]")) return;
+    if (isPractising()) return key === "Escape" ? endPractice() : undefined;
     if (key.length === 1 && !isOn() && key !== "?") return;
     const found = keys.find(({ keys: own, act }) => act && own.includes(key));
     if (!found?.act) return;

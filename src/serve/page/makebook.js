@@ -6,6 +6,7 @@ import { Asking, ask, askFile, words } from "./api.js";
 import { filterWords } from "./chips.js";
 import { b, button, copy, dialogTop, div, field, fill, icon, make, on, p, save, segments, small, span, unbroken } from "./dom.js";
 import { counted, fileName, number, percent, sum } from "./format.js";
+import { useRepertoire } from "./sent.js";
 import { filterQuestion, put } from "./state.js";
 
 /** @typedef {import("./api.js").Answer} Answer */
@@ -22,12 +23,13 @@ export class BookDialog {
   #dialog;
   #edit;
   #view = /** @type {View | undefined} */ (undefined);
-  #choice = { kind: "book", side: "both", depth: 12, minGame: 3, weights: "results", reach: 200, by: "games", format: "bin" };
+  #choice = { kind: "book", side: "both", depth: 12, minGame: 3, least: 0, weights: "results", reach: 200, by: "games", format: "bin" };
   #chips = p("chips");
   #form = div("form");
   #preview = div({ class: "preview", role: "status" });
   #problem = p({ class: "problem", role: "alert" });
-  #download = button("main", [], () => void this.#save());
+  #download = button("", [], () => void this.#save());
+  #use = button("main", [icon("mark"), "Use it here"], () => void this.#save(true));
   #copy = button("plain", [icon("copy"), "Copy the command"], () => void copy(this.#command, "Command"));
   #command = "";
   /** @type {Answer | undefined} */
@@ -48,7 +50,7 @@ export class BookDialog {
       dialogTop(dialog, "Make a book or repertoire from these games"),
       div("body", this.#form, this.#preview),
       this.#problem,
-      div("bottom", this.#copy, span("", button("", ["Cancel"], close), this.#download)),
+      div("bottom", this.#copy, span("", button("", ["Cancel"], close), this.#download, this.#use)),
     );
     on(dialog, "close", () => {
       // Aborting the request also cancels the work of the server.
@@ -70,7 +72,7 @@ export class BookDialog {
     fill(this.#problem);
     fill(this.#preview, "Counting…");
     this.#dialog.showModal();
-    this.#download.focus();
+    (kind === "book" ? this.#download : this.#use).focus();
   }
 
   #build() {
@@ -83,6 +85,8 @@ export class BookDialog {
     });
     fill(this.#chips, ...(texts.length ? texts : ["All games"]), change);
     const isBook = this.#choice.kind === "book";
+    this.#use.hidden = isBook;
+    this.#download.className = isBook ? "main" : "";
     if (!isBook && this.#choice.side === "both") this.#choice.side = "white";
     const choice = (/** @type {"kind" | "side" | "weights" | "by"} */ name, /** @type {string} */ label, /** @type {[string, string][]} */ options) =>
       field(name, label, "", segments({ "aria-label": label }, options, this.#choice[name], (value) => {
@@ -103,6 +107,7 @@ export class BookDialog {
           ]
         : [
             field("reach", "Answer replies", "played in at least one game out of", this.#number("reach", "One game out of", 10, 1000)),
+            field("least", "Minimum games", "of each of your moves; 0: by the number of games", this.#number("least", "Minimum games of your moves", 0, 50)),
             choice("by", "Own moves", [["games", "Most games"], ["score", "Best score"]]),
           ]),
       field(
@@ -122,7 +127,7 @@ export class BookDialog {
 
   /**
    * Creates a field for a number, with a slider.
-   * @param {"depth" | "minGame" | "reach"} name
+   * @param {"depth" | "minGame" | "least" | "reach"} name
    * @param {string} label
    * @param {number} least
    * @param {number} most
@@ -136,7 +141,7 @@ export class BookDialog {
       this.#set({ [name]: Number(slider.value) });
     });
     on(text, "change", () => {
-      const value = Math.round(Math.max(least, Math.min(Number(text.value) || this.#choice[name], { depth: 300, minGame: 1e6, reach: 1e4 }[name])));
+      const value = Math.round(Math.max(least, Math.min(Number(text.value || NaN) >= 0 ? Number(text.value) : this.#choice[name], { depth: 300, minGame: 1e6, least: 1e6, reach: 1e4 }[name])));
       text.value = String(value);
       slider.value = String(value);
       this.#set({ [name]: value });
@@ -163,9 +168,9 @@ export class BookDialog {
   }
 
   #question() {
-    const { kind, side, depth, minGame, weights, reach, by } = this.#choice;
+    const { kind, side, depth, minGame, least, weights, reach, by } = this.#choice;
     /** @type {Record<string, string | number>} */
-    const own = kind === "book" ? { minGame, weights } : { reach, by };
+    const own = kind === "book" ? { minGame, weights } : { reach, by, ...(least && { minGame: least }) };
     return put(filterQuestion(this.#view ?? { variant: "", filters: {} }), { side, depth: 2 * depth, ...own });
   }
 
@@ -194,11 +199,12 @@ export class BookDialog {
   /** @param {boolean} isMade Whether a book can be downloaded. */
   #able(isMade) {
     this.#download.disabled = !isMade;
+    this.#use.disabled = !isMade;
     this.#copy.disabled = !isMade;
   }
 
   /** @param {BookSize} size */
-  #show({ games, entries, answers = 0, bytes, command }) {
+  #show({ games, entries, answers = 0, minGame = 0, singleGame = 0, unanswered = 0, bytes, command }) {
     const made = entries ?? answers;
     // The file has the name that is on the button.
     this.#command = (command ?? "").replace(new RegExp(`(--(?:bin|out) )${this.#path()}`), (_, option) => option + this.#name());
@@ -207,6 +213,9 @@ export class BookDialog {
       this.#preview,
       p("size", counted(made, entries === undefined ? "answer" : "move")),
       p("quiet", made ? `${byteWords(bytes)}, from ${counted(games)}` : `from ${counted(games)}. To keep more moves, lower the minimum number of games${this.#choice.weights === "results" ? ", or choose weights by number of games" : ""}.`),
+      ...(minGame ? [p("", `Each answer was played in at least ${counted(minGame)}.`)] : []),
+      ...(singleGame ? [p("", `${number(singleGame)} of ${counted(answers, "answer")} ${singleGame === 1 ? "was" : "were"} played in a single game.`)] : []),
+      ...(unanswered ? [p("", `${counted(unanswered, "position")} without an answer, because the games end there.`)] : []),
       ...(entries ? this.#firstMoves() : []),
       ...(this.#command ? [make("details", { open: "" }, make("summary", "", "Command for the terminal"), make("code", "command", ...commandLines(this.#command)))] : []),
     );
@@ -239,19 +248,22 @@ export class BookDialog {
     return [div("", p("quiet", "First moves"), make("ul", "", ...rows))];
   }
 
-  async #save() {
+  /** @param {boolean} [isUsed] Whether the repertoire is opened on the page instead of downloaded. */
+  async #save(isUsed = false) {
     const signal = this.#saving.next();
-    this.#download.setAttribute("aria-busy", "true");
+    const pressed = isUsed ? this.#use : this.#download;
+    pressed.setAttribute("aria-busy", "true");
     fill(this.#problem);
     try {
-      const book = await askFile(this.#path(), this.#question(), signal);
+      const book = await askFile(isUsed ? "repertoire.pgn" : this.#path(), this.#question(), signal);
       if (signal.aborted) return;
-      save(book, this.#name());
+      if (isUsed) await useRepertoire(book, this.#name(), this.#choice.side);
+      else save(book, this.#name());
       this.#dialog.close();
     } catch (error) {
       if (!signal.aborted) fill(this.#problem, words(error));
     } finally {
-      this.#download.removeAttribute("aria-busy");
+      pressed.removeAttribute("aria-busy");
     }
   }
 }

@@ -88,6 +88,7 @@ export function largestGap(repertoire) {
  * @typedef {object} CardActs
  * @property {(value: string) => void} choose
  * @property {() => void} save
+ * @property {() => void} practise
  * @property {() => void} toggle Adds the move that led to the position, or removes it.
  * @property {() => void} undo Takes the last edit back.
  * @property {(line: string) => void} go Goes to a line.
@@ -118,6 +119,7 @@ export function repertoireCard({ repertoire, gaps, isCurrent, ply, isOwn, edits,
     ...(last ? [button({ class: `small ${last.isAdded ? "added" : "adds"}`, "data-focus": "add-last", "aria-label": label }, [icon(last.isAdded ? "check" : "plus"), span("caption", last.isAdded ? "Added " : "Add "), last.san], acts.toggle)] : []),
     ...(news ? [button({ class: "small", "data-focus": "undo-edit" }, ["Undo"], acts.undo)] : []),
     ...(isEdited && next ? [button({ class: "small", "data-focus": "next-gap" }, ["Next gap", icon("forward")], () => acts.go(next.moves))] : []),
+    ...(repertoire.practise ? [button({ class: "small", "data-focus": "practise" }, ["Practise"], acts.practise)] : []),
     ...(pgn ? [button({ class: `small${isEdited && !isSaved ? " main" : ""}`, "data-focus": "save-repertoire", "aria-label": "Download PGN" }, [icon("save"), span("caption", "Download PGN")], acts.save)] : []),
   ];
   const olderCounts = editCounts(older);

@@ -9,6 +9,7 @@ import { counted, plyNumber, sum } from "./format.js";
 import { firstPly } from "./line.js";
 import { chosenRepertoire, isMe } from "./me.js";
 import { go, refresh, scrollToHeading } from "./navigation.js";
+import { practise } from "./practise.js";
 import { goToText } from "./readtext.js";
 import { gapLists, labelOf, nextGaps, repertoireCard } from "./repertoire.js";
 import { session } from "./session.js";
@@ -29,7 +30,7 @@ let news = { text: "", at: "", before: /** @type {string[]} */ ([]) };
  */
 export function repertoireQuestion(repertoire) {
   const { lines } = editsOf(repertoire);
-  return { repertoire: repertoire.name, side: repertoire.color, ...(lines.length && { edits: lines.join(";") }) };
+  return { repertoire: repertoire.id ?? repertoire.name, side: repertoire.color, ...(lines.length && { edits: lines.join(";") }) };
 }
 
 /** Shows the card of the chosen repertoire. Shows nothing if no repertoire is for this variant. */
@@ -63,6 +64,7 @@ export function drawRepertoire() {
         void go({ repertoire: chosen.slice(6), flip: color === "black" ? "1" : "0", filters }, { push: true });
       },
       save: () => void download(report),
+      practise: () => void practise(report, repertoireQuestion(report)),
       toggle: toggleLast,
       undo: () => {
         setLines(report, news.before);

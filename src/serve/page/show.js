@@ -9,6 +9,7 @@ import { pushNext, writeView } from "./history.js";
 import { chosenRepertoire, isMe, preparingNames } from "./me.js";
 import { walkAhead } from "./navigation.js";
 import { draw } from "./panelview.js";
+import { stopPractice } from "./practise.js";
 import { fail } from "./recovery.js";
 import { repertoireQuestion } from "./repertoireview.js";
 import { chooseColor, count, countColors, openGame, prepare, sharedLine } from "./requests.js";
@@ -29,6 +30,7 @@ const asking = new Asking();
  * @param {import("./navigation.js").How} [how]
  */
 export async function show({ push = false, opens = false, keeps = false, choose } = {}) {
+  stopPractice();
   if (push) pushNext();
   const signal = asking.next();
   document.body.setAttribute("aria-busy", "true");

@@ -1,0 +1,355 @@
+//! Repertoires that visitors send to `polybook serve`, and practising on its page.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use super::*;
+use crate::common::{fed, served::Reply};
+
+const GAMES: &str = "1. e4 e5 2. Nf3 1-0\n\n1. e4 c5 2. Nf3 0-1\n\n1. d4 d5 1-0\n\n";
+const OWN: &str = "x-polybook: 1\r\n";
+const OWN_FILE: &str = "x-polybook: 1\r\nContent-Type: application/octet-stream\r\n";
+
+fn post(served: &Served, path: &str, headers: &str, body: &[u8]) -> Reply {
+    let (host, length) = (served.address, body.len());
+    let head = format!(
+        "POST {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n{headers}Content-Length: {length}\r\n\r\n"
+    );
+    served.send(&[head.as_bytes(), body].concat()).unwrap()
+}
+
+/// Sends a repertoire for White, and returns what the server says about it.
+fn sent(served: &Served, name: &str, body: &[u8]) -> Value {
+    let reply = post(
+        served,
+        &format!("/repertoires?name={name}&side=white"),
+        OWN_FILE,
+        body,
+    );
+    assert_eq!(reply.status, 200, "{}", reply.text());
+    serde_json::from_slice(&reply.body).unwrap()
+}
+
+/// Sends a form to `/practise`.
+fn practise(served: &Served, form: &str) -> Reply {
+    let headers = format!("{OWN}Content-Type: application/x-www-form-urlencoded\r\n");
+    post(served, "/practise", &headers, form.as_bytes())
+}
+
+fn practised(served: &Served, form: &str) -> Value {
+    let reply = practise(served, form);
+    assert_eq!(reply.status, 200, "{form}: {}", reply.text());
+    serde_json::from_slice(&reply.body).unwrap()
+}
+
+#[test]
+fn a_repertoire_that_was_sent_opens_without_a_restart() {
+    let dir = temp();
+    let dir = dir.path();
+    write(dir, "games.pgn", GAMES);
+    write(dir, "mine.pgn", "1. e4 e5 2. Nf3 *\n");
+    ok(
+        dir,
+        "make-book -q mine.pgn --only-white --min-game 1 --bin mine.bin",
+    );
+    let served = Served::start(dir, "games.pgn -q");
+    for (name, is_pgn) in [("mine.pgn", true), ("mine.bin", false)] {
+        let about = sent(&served, name, &fs::read(dir.join(name)).unwrap());
+        let expected = json!({"name": "mine", "color": "white", "pgn": is_pgn, "practise": true, "warnings": []});
+        for (field, value) in expected.as_object().unwrap() {
+            assert_eq!(about[field], *value, "{about}");
+        }
+        let id = about["id"].as_str().unwrap();
+        assert_eq!(id.len(), 32);
+        let report = served.json(&format!("/repertoire?repertoire={id}&side=white&play=e2e4"));
+        assert_eq!(
+            report["repertoires"][0]["moves"][0]["answers"][0]["san"], "Nf3",
+            "{report}"
+        );
+        let gaps = served.json(&format!("/gaps?repertoire={id}&side=white&minGame=1"));
+        assert_eq!(gaps["gaps"][0]["move"], "c5", "{gaps}");
+        // Only the visitor who knows the secret sees the repertoire.
+        assert_eq!(served.json("/about")["repertoires"], json!([]));
+        assert_eq!(
+            served.json("/repertoire?play=e2e4")["repertoires"],
+            json!([])
+        );
+        let listed = served.json(&format!("/repertoires?id=x,{id}"));
+        assert_eq!(listed[0]["id"], *id, "{listed}");
+        let other = served.get(&format!("/repertoire?repertoire={id}&side=black"));
+        assert_eq!(other.status, 400);
+    }
+    let mine = sent(&served, "mine.pgn", b"1. d4 d5 2. c4 *");
+    let id = mine["id"].as_str().unwrap();
+    let edited = served.get(&format!(
+        "/repertoire.pgn?repertoire={id}&side=white&edits=e2e4"
+    ));
+    assert!(edited.text().contains("1. e4 *") && edited.text().contains("1. d4 d5 2. c4 *"));
+}
+
+#[test]
+fn the_server_forgets_the_oldest_repertoires() {
+    let dir = temp();
+    let dir = dir.path();
+    write(dir, "games.pgn", GAMES);
+    let served = Served::start(dir, "games.pgn -q");
+    let ids: Vec<Value> = (0..10)
+        .map(|_| sent(&served, "a.pgn", b"1. e4 *")["id"].clone())
+        .collect();
+    let of = |id: &Value| served.json(&format!("/repertoires?id={}", id.as_str().unwrap()));
+    let kept = ids.iter().filter(|id| of(id) != json!([])).count();
+    assert_eq!((kept, of(&ids[0]), of(&ids[1])), (8, json!([]), json!([])));
+}
+
+#[test]
+fn files_that_are_no_repertoires_are_refused() {
+    let dir = temp();
+    let dir = dir.path();
+    write(dir, "games.pgn", GAMES);
+    write(dir, "all.pgn", "1. e4 *\n");
+    ok(
+        dir,
+        "make-book -q games.pgn --min-game 1 --obs games.obs.db3",
+    );
+    let served = Served::start(dir, "games.pgn -q");
+    let path = "/repertoires?name=a.pgn&side=white";
+    let form = "Content-Type: application/x-www-form-urlencoded\r\n";
+    let database = fs::read(dir.join("games.obs.db3")).unwrap();
+    let too_long = vec![b' '; (2 << 20) + 1];
+    let cases: [(&str, &str, &[u8], u16, &str); 11] = [
+        (path, "", b"1. e4 *", 403, "x-polybook"),
+        ("/repertoires?name=a.pgn", OWN_FILE, b"1. e4 *", 400, "side"),
+        (
+            "/repertoires?side=white&x=1",
+            OWN_FILE,
+            b"1. e4 *",
+            400,
+            "x",
+        ),
+        (
+            "/repertoires?side=black",
+            OWN_FILE,
+            b"1. e4 *",
+            400,
+            "no move for black: choose the other side, or another file",
+        ),
+        (path, OWN_FILE, b"", 400, ""),
+        (path, OWN_FILE, b"no games", 400, ""),
+        (
+            path,
+            OWN_FILE,
+            b"\x1f\x8b\x08\0\0\0\0\0\0\x03",
+            400,
+            "send an uncompressed PGN file, or a book (.bin)",
+        ),
+        (
+            path,
+            OWN_FILE,
+            &database,
+            400,
+            "send an uncompressed PGN file, or a book (.bin)",
+        ),
+        (path, OWN_FILE, &[0xff; 64], 400, ""),
+        (path, OWN_FILE, &too_long, 413, "at most 2048 KiB"),
+        (
+            path,
+            &format!("{OWN}{form}"),
+            b"a=b",
+            415,
+            "send it as application/octet-stream",
+        ),
+    ];
+    for (path, headers, body, status, text) in cases {
+        let reply = post(&served, path, headers, body);
+        assert_eq!(reply.status, status, "{path}: {}", reply.text());
+        assert!(reply.text().contains(text), "{path}: {}", reply.text());
+    }
+    assert_eq!(served.ask("PUT", "/repertoires", "").status, 405);
+    assert_eq!(served.get("/practise").status, 405);
+}
+
+#[test]
+fn pages_of_other_origins_cannot_send_or_practise() {
+    let dir = temp();
+    let dir = dir.path();
+    write(dir, "games.pgn", GAMES);
+    write(dir, "white.pgn", "1. e4 *\n");
+    let served = Served::start(
+        dir,
+        "games.pgn -q --repertoire white.pgn:white --allow-origin *",
+    );
+    let origin = "Origin: http://other.example\r\n";
+    let allowed = served.ask("GET", "/about", origin);
+    assert!(
+        allowed.head.contains("access-control-allow-origin"),
+        "{}",
+        allowed.head
+    );
+    for path in ["/practise", "/repertoires"] {
+        let preflight = format!(
+            "{origin}Access-Control-Request-Method: POST\r\nAccess-Control-Request-Headers: x-polybook\r\n"
+        );
+        let reply = served.ask("OPTIONS", path, &preflight);
+        assert!(
+            !reply.head.contains("access-control-allow"),
+            "{path}: {}",
+            reply.head
+        );
+        let reply = post(
+            &served,
+            path,
+            &format!("{origin}Content-Type: text/plain\r\n"),
+            b"repertoire=white",
+        );
+        assert_eq!(reply.status, 403, "{path}");
+    }
+}
+
+#[test]
+fn the_page_and_the_command_practise_the_same_repertoire() {
+    let dir = temp();
+    let dir = dir.path();
+    write(dir, "games.pgn", GAMES);
+    write(dir, "white.pgn", "1. e4 e5 2. Nf3 Nc6 3. Bb5 *\n");
+    let served = Served::start(dir, "games.pgn -q --repertoire white.pgn:white");
+    let of = "repertoire=white&side=white";
+    let first = practised(&served, of);
+    assert_eq!(
+        (&first["due"], &first["again"], &first["new"]),
+        (&json!(0), &json!(0), &json!(3))
+    );
+    assert_eq!(first["question"]["line"], json!([]));
+    assert_eq!(first["question"]["isNew"], true);
+    assert_eq!(first["question"]["legal"].as_array().unwrap().len(), 20);
+    assert!(first.get("graded").is_none());
+    let wrong = practised(&served, &format!("{of}&answer=d2d4"));
+    assert_eq!(wrong["graded"]["right"], false);
+    assert_eq!(
+        wrong["graded"]["moves"],
+        json!([{"uci": "e2e4", "san": "e4"}])
+    );
+    // The line goes on with the move of the repertoire.
+    assert_eq!(wrong["question"]["line"][0]["san"], "e4", "{wrong}");
+    assert_eq!(
+        (&wrong["again"], &wrong["question"]["kept"]),
+        (&json!(1), &json!(1))
+    );
+    let right = practised(&served, &format!("{of}&play=e2e4,e7e5&answer=Nf3"));
+    assert_eq!(
+        (&right["graded"]["right"], &right["graded"]["days"]),
+        (&json!(true), &json!(3))
+    );
+    // The same answer again changes nothing.
+    let again = practised(&served, &format!("{of}&play=e2e4,e7e5&answer=Nf3"));
+    assert_eq!(again["graded"], right["graded"]);
+    let text = fed(
+        dir,
+        "repertoire practise white.pgn --color white --plain",
+        b"e4\nBb5\n",
+    );
+    let text = String::from_utf8(text.stdout).unwrap();
+    assert!(text.starts_with("3 positions: 1 due, 1 new\n"), "{text}");
+    let last = practised(&served, of);
+    assert_eq!(
+        (&last["question"], &last["due"], &last["new"]),
+        (&json!(null), &json!(0), &json!(0)),
+        "{last}"
+    );
+    for (form, status, part) in [
+        ("repertoire=white", 400, "side"),
+        ("repertoire=none&side=white", 400, "none"),
+        ("repertoire=white&side=white&answer=xx", 400, "xx"),
+        ("repertoire=white&side=white&answer=Ke2", 400, "Ke2"),
+        (
+            "repertoire=white&side=white&play=d2d4,d7d5&answer=c4",
+            400,
+            "no move in this position",
+        ),
+        ("repertoire=white&side=white&new=x", 400, "new"),
+        (
+            "repertoire=white&side=white&variant=atomic",
+            400,
+            "request this variant",
+        ),
+        ("repertoire=white&side=white&edits=-", 400, "edits"),
+    ] {
+        let reply = practise(&served, form);
+        assert_eq!(reply.status, status, "{form}: {}", reply.text());
+        assert!(reply.text().contains(part), "{form}: {}", reply.text());
+    }
+    // Edits of the visitor are practised, too.
+    let edited = practised(&served, &format!("{of}&edits=e2e4,c7c5,g1f3"));
+    assert_eq!(edited["new"], 1);
+    fs::write(dir.join("white.pgn.practice.json"), "{}").unwrap();
+    let reply = practise(&served, of);
+    assert!(
+        reply.status >= 400
+            && reply
+                .text()
+                .contains("does not contain results of practice"),
+        "{}",
+        reply.text()
+    );
+}
+
+#[test]
+fn a_server_for_others_practises_only_repertoires_that_were_sent() {
+    let dir = temp();
+    let dir = dir.path();
+    write(dir, "games.pgn", GAMES);
+    write(dir, "white.pgn", "1. e4 *\n");
+    let served = Served::start(
+        dir,
+        "games.pgn -q --repertoire white.pgn:white --trust-proxy 127.0.0.1",
+    );
+    assert_eq!(served.json("/about")["repertoires"][0]["practise"], false);
+    let reply = practise(&served, "repertoire=white&side=white");
+    assert_eq!(reply.status, 400);
+    assert!(
+        reply.text().contains("drop your repertoire on the page"),
+        "{}",
+        reply.text()
+    );
+    let id = sent(&served, "white.pgn", b"1. e4 *")["id"].clone();
+    let id = id.as_str().unwrap();
+    let right = practised(&served, &format!("repertoire={id}&side=white&answer=e4"));
+    assert_eq!(
+        (&right["graded"]["right"], &right["new"]),
+        (&json!(true), &json!(0))
+    );
+    assert!(!dir.join("white.pgn.practice.json").exists());
+}
+
+#[test]
+fn a_directory_keeps_repertoires_and_results_for_the_next_start() {
+    let dir = temp();
+    let dir = dir.path();
+    write(dir, "games.pgn", GAMES);
+    fs::create_dir(dir.join("kept")).unwrap();
+    write(dir, "kept/notes.txt", "other files are left alone");
+    let served = Served::start(dir, "games.pgn -q --repertoire-dir kept");
+    let id = sent(&served, "My%20lines.pgn", b"1. e4 e5 2. Nf3 *")["id"].clone();
+    practised(
+        &served,
+        &format!("repertoire={}&side=white&answer=e4", id.as_str().unwrap()),
+    );
+    drop(served);
+    let served = Served::start(dir, "games.pgn -q --repertoire-dir kept");
+    let about = served.json("/about");
+    assert_eq!(
+        (
+            &about["repertoires"][0]["name"],
+            &about["repertoires"][0]["color"]
+        ),
+        (&json!("My lines"), &json!("white"))
+    );
+    let left = practised(&served, "repertoire=My%20lines&side=white");
+    assert_eq!((&left["due"], &left["new"]), (&json!(0), &json!(1)));
+    let error = fails(
+        dir,
+        "serve games.pgn --repertoire-dir none --listen 127.0.0.1:0",
+        1,
+    );
+    assert!(error.contains("none"), "{error}");
+}
