@@ -222,11 +222,10 @@ fn line_before_is_tag(text: &[u8], at: usize) -> bool {
             let begins_game = moves_begin(line)
                 && memchr2(b'{', b'}', line).is_none_or(|brace| line[brace] == b'{')
                 && text[at..].starts_with(b"[Event ");
-            // Unusual blanks may precede a bracket.
-            let may_begin_blank =
-                |byte: &u8| !byte.is_ascii() || is_control(*byte) || b"%\\".contains(byte);
-            let may_be_text = (is_next_to
-                || line.iter().any(may_begin_blank) && !moves_begin(line))
+            // The reader skips unusual blanks and markup between tags.
+            let may_be_skipped =
+                |byte: &u8| !byte.is_ascii() || is_control(*byte) || b"%\\<&".contains(byte);
+            let may_be_text = (is_next_to || line.iter().any(may_be_skipped) && !moves_begin(line))
                 && !begins_game;
             // The number of a list looks like a move number if the tag below it is not examined.
             let digits_end = line
@@ -448,12 +447,16 @@ mod tests {
     }
 
     #[test]
-    fn blanks_of_all_kinds_may_precede_a_bracket_above_tags() {
-        for blank in ["\0", "\u{a0}", "%0A", "\\n", " "] {
-            let text = format!("[A \"x\"]\n{blank}[2-0)\n\n\n[FEN \"8/8 w\"]\n\n").repeat(20);
-            let whole = games(text.as_bytes(), 1 << 20);
-            for batch_size in [1, 30, 100] {
-                assert_eq!(games(text.as_bytes(), batch_size), whole, "{blank:?}");
+    fn blanks_and_markup_of_all_kinds_may_be_above_tags() {
+        for blank in ["\0", "\u{a0}", "%0A", "\\n", " ", "<br />", "&quot;"] {
+            for line in ["[2-0)", " ", ""] {
+                let tag = format!("\n\n\n[FEN \"8/8 w\"]{}\n\n", " ".repeat(300));
+                let text = format!("[A \"x\"]\n{blank}{line}{tag}").repeat(20);
+                let whole = games(text.as_bytes(), 1 << 20);
+                for batch_size in [1, 30, 100, 400] {
+                    let cut = games(text.as_bytes(), batch_size);
+                    assert_eq!(cut, whole, "{blank:?} {line:?}");
+                }
             }
         }
     }
