@@ -612,10 +612,16 @@ fn completed(dir: &Path, line: &[&str]) -> Vec<String> {
     let words = words.collect::<Vec<_>>().join(" ");
     let (last, before) = (line[line.len() - 1], line[line.len() - 2]);
     let number = line.len() - 1;
+    // The script is longer than an argument of a program may be.
+    fs::write(dir.join("completions"), script).unwrap();
     let ask = format!(
-        "{script}\nCOMP_WORDS=({words}); COMP_CWORD={number}; _polybook polybook '{last}' '{before}'\nprintf '%s\\n' \"${{COMPREPLY[@]}}\""
+        ". ./completions; COMP_WORDS=({words}); COMP_CWORD={number}; _polybook polybook '{last}' '{before}'\nprintf '%s\\n' \"${{COMPREPLY[@]}}\""
     );
-    let output = Command::new("bash").arg("-c").arg(ask).output().unwrap();
+    let output = Command::new("bash")
+        .args(["-c", &ask])
+        .current_dir(dir)
+        .output()
+        .unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     let words = text.lines().filter(|word| !word.is_empty());
     words.map(str::to_owned).collect()

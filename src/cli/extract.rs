@@ -285,6 +285,9 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
         plural(games.read, "game"),
         games.rejected
     );
+    if games.counted == 0 {
+        text += &format!("{}\n", report.why_none_counts());
+    }
     context.say(&text);
     Ok(())
 }

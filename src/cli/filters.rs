@@ -75,6 +75,7 @@ fn option(field: &Field<'_>) -> Arg {
     let name = field.name;
     let parse = move |text: &str| match Selection::default().set(name, text) {
         Ok(()) => Ok(text.to_owned()),
+        Err(err) if name == "position" => Err(format!("{err} (docs/search.md describes queries)")),
         Err(err) => Err(err.to_string()),
     };
     let arg = Arg::new(name)

@@ -281,7 +281,7 @@ impl Report {
 
     /// Returns a message that says why no game was counted, such as "none of 9 games can be counted (7 filtered by
     /// rating, 2 rejected)". The message also describes the first rejected game.
-    pub(crate) fn why_none_counts(&self) -> Diagnosis {
+    pub fn why_none_counts(&self) -> Diagnosis {
         let totals = &self.totals;
         let filtered = totals.filtered_by.iter();
         let mut reasons: Vec<String> = filtered

@@ -89,8 +89,7 @@ impl Compressed {
             }
             #[cfg(not(feature = "compression"))]
             Some("zst" | "gz") => {
-                let problem =
-                    "this build of polybook writes no compressed files: choose another name";
+                let problem = "this build of polybook writes only plain PGN, not compressed files";
                 return Err(crate::Error::file(path, problem));
             }
             _ => Compressed::Plain(Box::new(file)),
