@@ -21,7 +21,7 @@ const DOCUMENTS: [(&str, usize); 12] = [
     ("docs/engine-tester.md", 9),
     ("docs/club-player.md", 13),
     ("docs/bot-owner.md", 18),
-    ("docs/data-person.md", 10),
+    ("docs/data-person.md", 9),
     ("docs/operator.md", 3),
     ("docs/explorer.md", 3),
     ("docs/api.md", 2),

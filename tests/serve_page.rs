@@ -766,8 +766,8 @@ fn a_repertoire_is_that_of_its_command() {
             "the parameter by has the unknown value \"weight\": use score or games",
         ),
         (
-            "side=white&minGame=2",
-            "unknown parameter minGame: this address accepts",
+            "side=white&least=2",
+            "unknown parameter least: this address accepts",
         ),
     ] {
         let refusal = served.get(&format!("/repertoire.bin?{wrong}"));

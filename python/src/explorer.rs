@@ -32,6 +32,7 @@ use crate::{
     errors::value_error,
     options::{Options, unexpected},
     position::{Given, from_argument, moves_of_board},
+    results::dictionary,
     threads::{detached, pool, watched},
 };
 
@@ -71,7 +72,7 @@ impl Explorer {
         let query = self.query(position, &mut options)?;
         options.finish("answer")?;
         let answer = self.answered(py, &query.filters, || self.explorer.answer(&query))?;
-        Ok(pythonize::pythonize(py, &answer)?)
+        dictionary(py, &answer)
     }
 
     /// Returns the openings of the games that reached a position and pass the filters, in families with their
@@ -91,7 +92,7 @@ impl Explorer {
         let filters = filters(&mut options, false)?;
         options.finish("openings")?;
         let table = self.answered(py, &filters, || self.explorer.openings(&line, &filters))?;
-        Ok(pythonize::pythonize(py, &table)?)
+        dictionary(py, &table)
     }
 
     /// Returns the preparation of a player for an opponent: the opponent's moves in a position, with the results and
@@ -167,7 +168,7 @@ impl Explorer {
                 1,
             )?;
         }
-        Ok(pythonize::pythonize(py, &prepared)?)
+        dictionary(py, &prepared)
     }
 
     /// Returns the PGN of the game with this number, byte for byte as in the input.

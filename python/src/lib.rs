@@ -16,6 +16,7 @@ mod obs;
 mod options;
 mod plies;
 mod position;
+mod results;
 mod threads;
 
 #[pyo3::pymodule]

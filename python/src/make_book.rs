@@ -22,6 +22,7 @@ use shakmaty::Color;
 use crate::{
     errors::value_error,
     options::{Options, paths},
+    results::dictionary,
     threads::watched,
 };
 
@@ -49,7 +50,7 @@ pub fn make_book<'py>(
     let run = run_of(paths(inputs, "inputs")?, &mut options)?;
     options.finish("make_book")?;
     let report = with_progress(py, run, progress.as_ref())?;
-    Ok(pythonize::pythonize(py, &report)?)
+    dictionary(py, &report)
 }
 
 /// Creates a run from keyword arguments, which have the names and defaults of the command line's options.

@@ -808,7 +808,7 @@ const tests = {
     assert.ok(lines.length === 6 && /^1\. \S+ \S+/.test(lines[0]) && lines.slice(1).every((one) => /^(… (?!1\. )\d+\.|1\. )/.test(one)), lines.join("\n"));
     assert.equal(await text(page, "#book .size"), `${size.answers} answers`);
     const download = page.waitForEvent("download");
-    await page.click("#book .bottom .main");
+    await page.click("#book .bottom >> text=Download");
     const file = await download;
     assert.equal(file.suggestedFilename(), "black.pgn");
     const served = Buffer.from(await (await fetch(new URL(`/repertoire.pgn?${question}`, url))).arrayBuffer());
@@ -858,7 +858,7 @@ const tests = {
     await page.keyboard.press("b");
     await page.waitForSelector("#book .preview .problem");
     assert.match(await text(page, "#book .preview .problem"), /Morphy/);
-    assert.ok(await page.locator("#book .bottom .main").isDisabled());
+    assert.ok(await page.locator("#book .bottom .main:visible").isDisabled());
     await page.click("#book >> text=Change");
     await page.waitForSelector("#filters[open]");
     await context.close();

@@ -365,7 +365,7 @@ fn the_server_says_what_repertoires_have() {
     let version = white("")["version"].clone();
     assert!(version.is_string());
     let start = json!({
-        "name": "mine", "color": "white", "pgn": true, "version": version, "isKnown": true, "oneIn": 1.0, "moves": [e4], "gaps": [], "lineEnds": [],
+        "name": "mine", "color": "white", "pgn": true, "practise": true, "version": version, "isKnown": true, "oneIn": 1.0, "moves": [e4], "gaps": [], "lineEnds": [],
     });
     assert_eq!(white(""), start);
     let after = white("?play=e2e4&minGame=1");
