@@ -1,4 +1,4 @@
-//! Counts that other query engines add up: DuckDB, and Spark on a cluster.
+//! Counts that other query engines add up: DuckDB and Spark.
 
 use std::{
     fs,
@@ -327,7 +327,7 @@ fn spark() -> Option<PathBuf> {
     Some(python)
 }
 
-/// Runs the job on a cluster. If it fails, returns what it printed.
+/// Runs the job, on a cluster if `kill` is `kill`. If it fails, returns what it printed.
 fn job(python: &Path, dir: &Path, kill: &str, args: &[String]) -> Result<(), String> {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/python/spark_cluster.py");
     let output = Command::new(python)

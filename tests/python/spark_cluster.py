@@ -1,8 +1,10 @@
-"""Runs the Spark job on a standalone cluster: a master and two workers, as separate processes on the loopback interface.
+"""Runs the Spark job.
 
 usage: spark_cluster.py DIR BINARY KILL ARGUMENT...
 
-With KILL "kill", one worker and all that it runs are killed when the first task counts. ARGUMENTs are the job's.
+With KILL "kill", the job runs on a standalone cluster: a master and two workers, as separate processes on the loopback
+interface. One worker and all that it runs are killed when the first task counts. Otherwise, the job runs in one process,
+which needs less time. ARGUMENTs are the job's.
 """
 
 import os
@@ -50,6 +52,20 @@ def end(process):
     process.wait()
 
 
+def start_cluster(work, running):
+    """Starts a master and two workers, adds them to the running processes, and returns the address of the master."""
+    package = "org.apache.spark.deploy"
+    options = ["--host", "127.0.0.1", "--port", "0", "--webui-port", "0"]
+    running.append(start(work, "master", f"{package}.master.Master", *options))
+    log = work / "master.log"
+    address = until("a master", lambda: re.search(r"spark://127\.0\.0\.1:\d+", log.read_text(errors="replace")))[0]
+    for name in ("worker-1", "worker-2"):
+        options = ["--host", "127.0.0.1", "--cores", "1", "--memory", "1g", "--webui-port", "0"]
+        running.append(start(work, name, f"{package}.worker.Worker", *options, address))
+    until("two workers", lambda: log.read_text(errors="replace").count("Registering worker") == 2)
+    return address
+
+
 def main(directory, binary, kill, *arguments):
     work = Path(directory).absolute()
     marks = work / "marks"
@@ -57,15 +73,9 @@ def main(directory, binary, kill, *arguments):
     # Each task reports its start, and takes long enough for a worker to be killed meanwhile.
     slow.write_text(f'#!/bin/sh\necho task >> "{marks}"\nsleep 1\nexec "{binary}" "$@"\n')
     slow.chmod(0o755)
-    package = "org.apache.spark.deploy"
-    running = [start(work, "master", f"{package}.master.Master", "--host", "127.0.0.1", "--port", "0", "--webui-port", "0")]
+    running = []
     try:
-        log = work / "master.log"
-        address = until("a master", lambda: re.search(r"spark://127\.0\.0\.1:\d+", log.read_text(errors="replace")))[0]
-        for name in ("worker-1", "worker-2"):
-            options = ["--host", "127.0.0.1", "--cores", "1", "--memory", "1g", "--webui-port", "0"]
-            running.append(start(work, name, f"{package}.worker.Worker", *options, address))
-        until("two workers", lambda: log.read_text(errors="replace").count("Registering worker") == 2)
+        address = start_cluster(work, running) if kill == "kill" else "local[2]"
         settings = {
             "spark.executor.memory": "512m",
             "spark.driver.memory": "512m",
@@ -80,12 +90,13 @@ def main(directory, binary, kill, *arguments):
             *["--master", address],
             *(part for name, value in settings.items() for part in ("--conf", f"{name}={value}")),
             str(JOB),
-            *["--polybook", str(slow)],
+            *["--polybook", str(slow) if kill == "kill" else binary],
             *arguments,
         )
         running.append(job)
         if kill == "kill":
             until("a task", lambda: marks.exists() or job.poll() is not None)
+            # The first worker.
             end(running[1])
         status = until("the job", lambda: [job.poll()] if job.poll() is not None else None)[0]
         if status != 0:
