@@ -656,7 +656,7 @@ impl Outcome<'_> {
     }
 
     /// Counts the half-moves of a game's main line: adds their number to the totals of the batch, and adds a record of
-    /// the game's result for each of them. `needs` determines which kinds of records are added. `line` is the main
+    /// the game's result for each half-move. `needs` determines which kinds of records are added. `line` is the main
     /// line, `result` is the result of the game, and `first_turn` is the side that moved first.
     pub(super) fn count(
         &mut self,

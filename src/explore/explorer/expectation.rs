@@ -217,8 +217,8 @@ impl Form {
         self.strength.is_some() && rating > 0
     }
 
-    /// Returns the score from 0 to 1 that is expected against an opponent with the rating `rating`, which is 0 if it is
-    /// unknown.
+    /// Returns the expected score, from 0 to 1, against an opponent with the rating `rating`. The rating 0 means that
+    /// the rating is unknown.
     pub(super) fn expected(&self, rating: u16) -> f64 {
         match self.strength {
             Some(strength) if rating > 0 => expected_score(strength, rating.into()),

@@ -101,9 +101,10 @@ impl FirstSeen<'_> {
         })
     }
 
-    /// Calls `new` for each probe in `probes` whose position is new, which means that no game has reached it. If
-    /// `before` is given, it is called with a probe and returns a day as a date number. The position of this probe is
-    /// new if no game that was certainly played before this day has reached it.
+    /// Calls `new` for each probe in `probes` whose position is new, which means that no game has reached it.
+    ///
+    /// If `before` is given, only games that were certainly played before a day count. `before` returns this day, as a
+    /// date number, for each probe.
     ///
     /// `probes` must be sorted by `subject`, so that each page of the index (an entry that contains the lists of
     /// several positions) is read only once. Searches only the first index of the explorer. This is enough, because the

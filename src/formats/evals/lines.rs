@@ -190,7 +190,8 @@ fn are_operations(text: &str) -> bool {
 }
 
 /// Removes the half-move clock and the move number of a FEN from the start of `operations`. Each of them is a number,
-/// or `-` or `?` if it is unknown. If they are missing, the line is an EPD, and `operations` is returned unchanged.
+/// or `-` or `?` if it is unknown. An EPD has neither of them, so its
+/// `operations` are returned unchanged.
 fn without_counters(operations: &str) -> &str {
     let (counters, rest) = after_words(operations, 2);
     let are_counters = counters

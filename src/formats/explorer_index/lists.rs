@@ -175,8 +175,8 @@ impl<'a> List<'a> {
         page.len() - self.whole.len()
     }
 
-    /// Returns the number of games in this list if it contains the games that reached a position. Returns `None` for a
-    /// list of another kind: the games of a player, the numbers of names, or the games with a Lichess id.
+    /// Returns the number of games in this list if it contains the games of a position. Returns `None` if it contains
+    /// the games of a player or of a Lichess id, or names.
     pub fn games_of_position(&self) -> Option<u64> {
         match self.chunked {
             Some(chunked) => chunked.is_of_position.then_some(chunked.items),

@@ -350,9 +350,9 @@ fn put_games(row: &ResultRow, of_games: bool, out: &mut BitWriter) {
 /// The order of the exponential Golomb code that stores a game id. With this order, ids below 2^20 take 21 bits.
 const ID_CODE_ORDER: u32 = 20;
 
-/// Returns an estimate of the sum of a measure in `games` games of the class `class` (a speed and a rating group), and
-/// the order of the exponential Golomb code that stores the difference between the sum and this estimate. The typical
-/// difference grows with the square root of the number of games, so more games need a higher order.
+/// Returns an estimate of the sum of `measure` in `games` games of `class`. Also returns the order of the exponential
+/// Golomb code that stores the difference between the sum and this estimate. The typical difference grows with the
+/// square root of the number of games, so more games need a higher order.
 fn estimated_sum(measure: &Measure, class: Class, games: u64) -> (u64, u32) {
     let group = RatingGroup::all().nth(class.group());
     let order = measure.deviation_bits + games.ilog2() / 2;

@@ -35,7 +35,8 @@ use crate::{
 /// the book or database from which the suite is made has no results for the position.
 pub(crate) type ResultsOf<'a> = &'a dyn Fn(&Keyed<VariantPosition>) -> Result<Option<Results>>;
 
-/// Advice for the user in error messages about a suite: how to get more or fewer moves from the source of the suite.
+/// Advice for error messages about a suite. It says how to get more or fewer moves from the book or database from which
+/// the suite is made.
 #[derive(Debug)]
 pub(crate) struct SourceAdvice {
     /// How the user can get more moves, or `None` if the suite already contains all moves.
@@ -501,11 +502,11 @@ impl PositionPaths {
         &self.paths[0].pos
     }
 
-    /// Adds a path that leads to this position. The field `before` of a path contains the earlier positions that a
-    /// continuation may not repeat. Paths with fewer such positions must be added first.
+    /// Adds a path that leads to this position. The moves after the path may not lead to a position in its field
+    /// `before` again. Paths with fewer positions in `before` must be added first.
     ///
-    /// If a stored path already allows every continuation that the new path allows, the new path is not stored. Only
-    /// its weight and its share in the progress are added to those of the position.
+    /// If a stored path allows all moves that the new path allows, the new path is not stored. Only its weight and its
+    /// part of the progress are added to those of the position.
     fn add(&mut self, path: LinePath) {
         self.weight += path.weight;
         self.portion += path.portion;

@@ -508,7 +508,7 @@ impl OldGames {
     }
 }
 
-/// The new file. It separates each new game from the text before it by a blank line.
+/// A writer of the file with the old and the downloaded games. It writes a blank line before each downloaded game.
 struct Joined {
     out: BufferedFile,
     /// The last two bytes that were written. At the beginning, two line breaks, because nothing must be separated.

@@ -231,8 +231,8 @@ pub(super) fn first_word(text: &[u8]) -> &[u8] {
     &text[..end.unwrap_or(text.len())]
 }
 
-/// Returns the length in bytes of the null move of two dashes at the start of a word. Only marks such as `!` may follow
-/// it. Returns `None` if the word is not such a null move.
+/// Returns the length in bytes of the null move `--` at the start of a word. Only marks such as `!` may follow it.
+/// Returns `None` if the word is something else. The dashes may be of any kind.
 pub(super) fn null_move(word: &[u8]) -> Option<usize> {
     let first = dash(word);
     let second = dash(&word[first..]);
