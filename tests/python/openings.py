@@ -223,7 +223,7 @@ def check(case, all_games, names):
     for family, row in found:
         games = rows[row["name"]]
         epd = check_row(row, games, case, averages, passing)
-        assert names[epd][1] == row["name"] and family["name"] == row["name"].split(":")[0], row
+        assert names[epd][1] == row["name"] and family["name"] == row["name"].replace(",", ":").split(":")[0], row
         codes = sorted({played.named[0] for played, _ in games})
         assert row["eco"] == [codes[0], codes[-1]], row
     if "player" in case:
