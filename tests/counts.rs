@@ -979,7 +979,7 @@ fn an_error_about_an_impossible_row_by_class_names_its_part() {
             vec![(202_312, 40_000, 10), (202_401, 40_000, 10)]
         )
     );
-    // Without the columns of the ratings, no rating is known.
+    // If the columns of the ratings are missing, no rating is known.
     let mut columns = two();
     columns.retain(|(name, _)| !name.starts_with("rat") || *name == "rating_group");
     foreign(dir, "unrated", &columns);

@@ -297,7 +297,7 @@ impl Maker<'_> {
         }
         let mut needs_number = depth == 0;
         let plies = self.next(if depth == 0 { 14 } else { 5 });
-        // Without tags, a game must have moves.
+        // A game that has no tags must have moves.
         let plies = plies.max(usize::from(!may_begin_with_comment));
         for _ in 0..plies {
             let legal = pos.legal_moves();

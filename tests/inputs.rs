@@ -760,7 +760,7 @@ fn bytes_after_the_end_of_compressed_data_are_a_warning() {
     }
 }
 
-/// Of concatenated zip archives, only the last one is read. This is said.
+/// polybook reads only the last of several zip archives in one file, and warns about the others.
 #[cfg(feature = "compression")]
 #[test]
 fn bytes_before_a_zip_archive_are_a_warning() {
@@ -797,7 +797,7 @@ fn bytes_before_a_zip_archive_are_a_warning() {
     assert!(!said.contains("warning"), "{said}");
 }
 
-/// What is skipped in a PGN file is said by each command that reads it.
+/// Each command that reads a PGN file says which text it skips.
 #[cfg(feature = "serve")]
 #[test]
 fn commands_that_index_games_say_what_they_skip() {

@@ -204,16 +204,7 @@ impl Games {
 /// Calls `test` with the moves of the repertoire `path` in the order of the file, and with the repertoire.
 fn with_repertoire<T>(path: &Path, test: impl FnOnce(OpenedSource, &OpenOptions<'_>) -> T) -> T {
     let directory = temp();
-    let options = OpenOptions {
-        variant: None,
-        untagged: Variant::Standard,
-        filter: None,
-        memory: Memory::default(),
-        threads: 1,
-        directory: directory.path(),
-        stop: std::sync::Arc::default(),
-        counting: &|_| Box::new(()),
-    };
+    let options = OpenOptions::new(directory.path(), Memory::default());
     test(OpenedSource::repertoire(path, &options).unwrap(), &options)
 }
 

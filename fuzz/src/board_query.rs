@@ -35,7 +35,7 @@ pub fn texts(data: &[u8]) -> Vec<String> {
             let separator = [" and ", " or ", " then ", "\n", ", "][usize::from(kind / 5 % 5)];
             vec![long(&part, separator)]
         }
-        // The same beginning and end around a part, many times.
+        // Nests a part many times between the same beginning and end.
         _ => {
             let (begin, end) = rest.split_at(rest.len() / 2);
             let [begin, end] = [begin, end].map(|part| String::from_utf8_lossy(part).into_owned());

@@ -255,14 +255,9 @@ impl Explorer {
             let opened = OpenedSource::repertoire(
                 path,
                 &OpenOptions {
-                    variant: None,
-                    untagged: Variant::Standard,
-                    filter: None,
-                    memory,
                     threads: 0,
-                    directory: directory.path(),
                     stop: Arc::clone(stop),
-                    counting: &|_| Box::new(()),
+                    ..OpenOptions::new(directory.path(), memory)
                 },
             );
             let known = opened?;

@@ -383,18 +383,14 @@ impl ServedRepertoire {
         stop: &Arc<AtomicBool>,
     ) -> Result<OpenedSource, Refusal> {
         let pgn = self.pgn_file()?;
+        let memory = Memory {
+            bytes: MEMORY_BUDGET,
+            temp_dir: directory.to_owned(),
+        };
         let options = OpenOptions {
-            variant: None,
             untagged: pgn.untagged_variant(),
-            filter: None,
-            memory: Memory {
-                bytes: MEMORY_BUDGET,
-                temp_dir: directory.to_owned(),
-            },
-            threads: 1,
-            directory,
             stop: Arc::clone(stop),
-            counting: &|_| Box::new(()),
+            ..OpenOptions::new(directory, memory)
         };
         Ok(without_moves(&self.known, removed, &options)?)
     }
@@ -543,25 +539,12 @@ mod tests {
         assert_eq!(rows, [("O-O", 9), ("e1g1", 6), ("e1e2", 4)]);
     }
 
-    fn options(directory: &Path) -> OpenOptions<'_> {
-        OpenOptions {
-            variant: None,
-            untagged: Variant::Standard,
-            filter: None,
-            memory: Memory::default(),
-            threads: 1,
-            directory,
-            stop: Arc::default(),
-            counting: &|_| Box::new(()),
-        }
-    }
-
     #[test]
     fn a_flag_cancels_the_reading_of_an_edited_repertoire() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("mine.pgn");
         fs::write(&path, "1. e4 e5 (1... c5 2. Nf3) 2. Nc3 *\n").unwrap();
-        let options = options(dir.path());
+        let options = OpenOptions::new(dir.path(), Memory::default());
         let known = OpenedSource::repertoire(&path, &options).unwrap();
         let served = ServedRepertoire::new(&path, Color::White, known).unwrap();
         let stop = Arc::new(AtomicBool::new(true));
@@ -586,7 +569,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("mine.pgn");
         fs::write(&path, "[Variant \"Chess960\"]\n\n1. e4 e5 *\n").unwrap();
-        let options = options(dir.path());
+        let options = OpenOptions::new(dir.path(), Memory::default());
         let known = OpenedSource::repertoire(&path, &options).unwrap();
         let variant = known.variant();
         assert_eq!(variant, Variant::Chess960);

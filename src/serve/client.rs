@@ -24,6 +24,9 @@ use super::{
     queue::{FairQueue, Permit, QueueLimits, Visitor},
 };
 
+/// The maximum time that one request may spend on reading the PGN text of games.
+pub(super) const READING: Duration = Duration::from_secs(10);
+
 /// The interval at which the server checks whether a client that waits for a response is still connected.
 const PAUSE: Duration = Duration::from_millis(50);
 

@@ -857,13 +857,8 @@ fn count_games(
     let report = counting.report(what, stop)?;
     let options = OpenOptions {
         variant: Some(variant),
-        untagged: Variant::Standard,
-        filter: None,
-        memory: memory(directory),
-        threads: 1,
-        directory,
         stop: Arc::clone(stop),
-        counting: &|_| Box::new(()),
+        ..OpenOptions::new(directory, memory(directory))
     };
     let source = OpenedSource::source(&counts, false, &options)?;
     Ok((source, report.totals.games.counted))

@@ -46,6 +46,7 @@ mod positions;
 mod practise;
 mod prepare;
 mod queue;
+mod receive;
 mod refusal;
 mod request;
 mod routes;

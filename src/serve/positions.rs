@@ -19,8 +19,7 @@ use super::{
     body::take_body,
     client::{StopAtEnd, while_connected},
     content::{CacheKey, ResponseBody},
-    routes::{Asker, ServerState},
-    state::{AppState, ShouldContinue},
+    state::{AppState, Asker, ServerState, ShouldContinue},
 };
 use crate::{
     explore::explorer::{Line, UnknownName},

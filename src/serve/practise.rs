@@ -9,11 +9,10 @@ use super::{
     Refusal, Request, Route,
     board::{PositionRules, WrittenMove},
     body::form_as_query,
-    client::{Client, StopAtEnd, while_wanted},
+    client::{Client, READING, StopAtEnd, while_wanted},
     content::{CacheKey, ResponseBody},
     guard::check_own_page,
     make::side,
-    routes::READING,
     state::AppState,
 };
 use crate::{

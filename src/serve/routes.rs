@@ -28,24 +28,21 @@ use tower_http::{
 use super::{
     JSON, PGN, Parameters, Request as ParsedRequest, Route,
     body::form_as_query,
-    client::{Client, StopAtEnd, while_connected, while_wanted},
+    client::{READING, StopAtEnd, while_connected, while_wanted},
     content::{CacheKey, ResponseBody, not_modified},
     guard::Origin,
     make, page,
     positions::positions,
-    practise, prepare,
+    practise, prepare, receive,
     refusal::Refusal,
     request::query_of,
-    state::{AppState, ShouldContinue, SuggestRequest, Thread, catch_panics},
+    state::{AppState, Asker, ServerState, ShouldContinue, SuggestRequest, Thread, catch_panics},
     uploads,
 };
 use crate::{
     explore::explorer::Suggestion,
     games::selection::{Duplicates, Selection},
 };
-
-/// The maximum time that one request may spend on reading the PGN text of games.
-pub(super) const READING: Duration = Duration::from_secs(10);
 
 /// How long a browser may cache the response to a preflight request. Until then, it need not send another one. Chromium
 /// limits this time to two hours.
@@ -54,9 +51,6 @@ const PREFLIGHT_AGE: Duration = Duration::from_secs(2 * 60 * 60);
 /// The error message for a request with edits if applying them takes more time than [`READING`] allows.
 const TOO_LONG: &str = "reading the repertoire again for these edits takes too long: save the edited repertoire, and \
                         start the server with it";
-
-pub(super) type ServerState = State<Arc<AppState>>;
-pub(super) type Asker = Extension<Client>;
 
 /// Returns all routes of the server: those of the web page and those of the API. `origins` are the origins whose pages
 /// may read the responses of the API.
@@ -116,13 +110,13 @@ fn of_own_page(state: Arc<AppState>) -> Router {
         let state = Arc::clone(&app);
         let content = app
             .counters
-            .content(&client, move || uploads::list(&state, &key))
+            .content(&client, move || receive::list(&state, &key))
             .await?;
         Ok(content.answer_from_files(request.headers()))
     };
     Router::new()
         .route("/practise", post(practise::answer))
-        .route(uploads::PATH, get(list).post(uploads::receive))
+        .route(uploads::PATH, get(list).post(receive::receive))
         .method_not_allowed_fallback(async || Refusal::method())
         .with_state(state)
 }

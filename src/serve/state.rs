@@ -15,7 +15,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use axum::http::HeaderValue;
+use axum::{Extension, extract::State, http::HeaderValue};
 use serde::Serialize;
 use serde_json::json;
 use shakmaty::Color;
@@ -167,6 +167,12 @@ pub(super) fn check_unchanged<'a>(
     }
     Ok(states)
 }
+
+/// The state of the server, as a handler of requests receives it.
+pub(super) type ServerState = State<Arc<AppState>>;
+
+/// The client of a request, as its handler receives it.
+pub(super) type Asker = Extension<Client>;
 
 /// The state of a server, which all of its requests share.
 pub(super) struct AppState {

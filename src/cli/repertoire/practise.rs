@@ -121,7 +121,7 @@ struct Session<'a> {
     plain: bool,
 }
 
-/// What the user typed.
+/// A line that the user typed.
 enum Typed {
     Answer(Option<Move>),
     Quit,

@@ -172,7 +172,7 @@ impl AddAssign<&PlayerScores> for PlayerScores {
     }
 }
 
-/// What a player's results with one color predict about other games with this color.
+/// The strength of a player with one color, from which the expected scores of other games with this color follow.
 #[derive(Copy, Clone, Debug)]
 pub(super) struct Form {
     /// The number of games.

@@ -1093,7 +1093,7 @@ struct FoundLine {
     line: PreparedLine,
     /// The position before the last move.
     before: VariantPosition,
-    /// The same line, if its score is compared with the expected score.
+    /// The score and the expected score of the line, if they are compared.
     judged: Option<JudgedLine>,
 }
 

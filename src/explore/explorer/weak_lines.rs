@@ -104,7 +104,7 @@ pub(super) fn listed_by_chance(
     listed as f64 / SIMULATIONS as f64
 }
 
-/// What is known about a finished game before it is played.
+/// The chances of the results of a game, from which a simulation draws its result.
 struct SimulatedGame {
     expected: f64,
     draw_chance: f64,

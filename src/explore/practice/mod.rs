@@ -19,16 +19,7 @@
 //! # let directory = tempfile::tempdir()?;
 //! let pgn = directory.path().join("white.pgn");
 //! std::fs::write(&pgn, "1. e4 c5 2. Nf3 *")?;
-//! let options = OpenOptions {
-//!     untagged: Variant::Standard,
-//!     variant: None,
-//!     filter: None,
-//!     memory: Memory::default(),
-//!     threads: 1,
-//!     directory: directory.path(),
-//!     stop: Default::default(),
-//!     counting: &|_progress| Box::new(()),
-//! };
+//! let options = OpenOptions::new(directory.path(), Memory::default());
 //! let repertoire = OpenedSource::repertoire(&pgn, &options)?;
 //! let deck = Deck::new(&repertoire, Variant::Standard, Color::White, &Memory::default(), &Meter::default())?;
 //! let mut schedule = Schedule::default();

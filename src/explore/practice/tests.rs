@@ -1,4 +1,4 @@
-use std::{collections::BTreeMap, fs, path::Path, sync::Arc};
+use std::{collections::BTreeMap, fs};
 
 use chrono::Days;
 use proptest::prelude::*;
@@ -18,24 +18,15 @@ struct Opened {
     repertoire: OpenedSource,
 }
 
-fn options(directory: &Path) -> OpenOptions<'_> {
-    OpenOptions {
-        variant: None,
-        untagged: Variant::Standard,
-        filter: None,
-        memory: Memory::default(),
-        threads: 1,
-        directory,
-        stop: Arc::default(),
-        counting: &|_| Box::new(()),
-    }
-}
-
 fn opened(pgn: &str) -> Opened {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("a.pgn");
     fs::write(&path, pgn).unwrap();
-    let repertoire = OpenedSource::repertoire(&path, &options(directory.path())).unwrap();
+    let repertoire = OpenedSource::repertoire(
+        &path,
+        &OpenOptions::new(directory.path(), Memory::default()),
+    )
+    .unwrap();
     Opened {
         directory,
         repertoire,
@@ -238,7 +229,11 @@ fn opponents_play_their_moves_by_frequency() {
         "1. e4 e5 *\n\n".to_owned() + &"1. e4 c5 *\n\n".repeat(3),
     )
     .unwrap();
-    let replies = OpenedSource::repertoire(&path, &options(opened.directory.path())).unwrap();
+    let replies = OpenedSource::repertoire(
+        &path,
+        &OpenOptions::new(opened.directory.path(), Memory::default()),
+    )
+    .unwrap();
     for (replies, expected) in [(None, 0.9), (Some(&replies as &dyn MoveSource), 0.25)] {
         let schedule = Schedule::default();
         let practice = Practice {
@@ -342,7 +337,7 @@ fn cards_contain_boards_moves_and_comments() {
     let pgn = "1. e4 {best [%cal Ge2e4] by test} e5 {<b>} (1... c5 2. Nf3 (2. Nc3 {=HYPERLINK(\"x\")})) 2. Nf3 {a & b} *";
     let opened = opened(pgn);
     let deck = opened.deck(Color::White);
-    let options = options(opened.directory.path());
+    let options = OpenOptions::new(opened.directory.path(), Memory::default());
     let comments = MoveComments::of(opened.repertoire.pgn().unwrap(), &options).unwrap();
     let mut table = Vec::new();
     let comment = |pos: &_, mv| comments.of_move(pos, mv).map(str::to_owned);

@@ -1,4 +1,4 @@
-//! What a repertoire in PGN says about its moves apart from their results: their order, and the comments on them.
+//! The order of the moves in a PGN file, and the comments on them.
 
 use std::{collections::hash_map::Entry, sync::Arc};
 

@@ -19,16 +19,7 @@
 //! use shakmaty::Color;
 //!
 //! # let directory = tempfile::tempdir()?;
-//! let options = OpenOptions {
-//!     untagged: Variant::Standard,
-//!     variant: None,
-//!     filter: None,
-//!     memory: Memory::default(),
-//!     threads: 0,
-//!     directory: directory.path(),
-//!     stop: Default::default(),
-//!     counting: &|_progress| Box::new(()),
-//! };
+//! let options = OpenOptions::new(directory.path(), Memory::default());
 //! let games = OpenedSource::source("data/famous.pgn".as_ref(), false, &options)?;
 //! let built = build(&Build {
 //!     start: &Variant::Standard.start(),

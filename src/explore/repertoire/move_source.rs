@@ -63,6 +63,23 @@ pub struct OpenOptions<'a> {
     pub counting: &'a dyn Fn(Arc<Progress>) -> Box<dyn Any>,
 }
 
+impl<'a> OpenOptions<'a> {
+    /// Returns options to count all games on one thread without showing the progress. Games without a `Variant` tag are
+    /// standard chess.
+    pub fn new(directory: &'a Path, memory: Memory) -> OpenOptions<'a> {
+        OpenOptions {
+            variant: None,
+            untagged: Variant::Standard,
+            filter: None,
+            memory,
+            threads: 1,
+            directory,
+            stop: Arc::default(),
+            counting: &|_| Box::new(()),
+        }
+    }
+}
+
 /// A source of moves: it returns the moves that it contains in any given position. It is usually a file or directory: a
 /// PGN, an index, a counts directory, an OOBS database or a book.
 #[derive(Debug)]
@@ -982,16 +999,7 @@ mod tests {
     #[test]
     fn a_pipe_or_a_device_is_no_repertoire() {
         let dir = tempfile::tempdir().unwrap();
-        let options = OpenOptions {
-            variant: None,
-            untagged: Variant::Standard,
-            filter: None,
-            memory: Memory::default(),
-            threads: 1,
-            directory: dir.path(),
-            stop: Arc::default(),
-            counting: &|_| Box::new(()),
-        };
+        let options = OpenOptions::new(dir.path(), Memory::default());
         let open = |path: &Path| OpenedSource::repertoire(path, &options).map(drop);
         let error = open(Path::new("/dev/null")).unwrap_err().to_string();
         assert!(error.contains("pipe or a device"), "{error}");
@@ -1009,16 +1017,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let pgn = dir.path().join("a.pgn");
         fs::write(&pgn, "1. e4 *").unwrap();
-        let options = OpenOptions {
-            variant: None,
-            untagged: Variant::Standard,
-            filter: None,
-            stop: Arc::default(),
-            memory: Memory::default(),
-            threads: 1,
-            directory: dir.path(),
-            counting: &|_| Box::new(()),
-        };
+        let options = OpenOptions::new(dir.path(), Memory::default());
         let repertoire = Arc::new(OpenedSource::repertoire(&pgn, &options).unwrap());
         let extended = OpenedSource::extended(&repertoire, Color::White, &Edits::default());
         let games = OpenedSource::source(&pgn, false, &options).unwrap();

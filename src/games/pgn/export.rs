@@ -109,7 +109,7 @@ impl ExportFormat {
                 set("Variation", variation.to_owned());
             }
         }
-        // Without the option that gave the game its variant, readers must still find the same one.
+        // The variant may come from an option of this run, which readers of the file do not have.
         if tags.untagged != Variant::Standard && tags.named_variant() == Ok(tags.untagged) {
             set("Variant", tags.untagged.name().to_owned());
         }

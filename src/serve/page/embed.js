@@ -54,7 +54,7 @@ class PolybookBoard extends HTMLElement {
     const style = make("link", { rel: "stylesheet", href: new URL("style.css", import.meta.url).href, crossorigin: "anonymous" });
     const controls = div({ class: "below", role: "toolbar", "aria-label": "Move through the line" }, div("steps", ...this.#steps.map(({ press }) => press)), this.#link);
     const content = div("embed", make("section", { "aria-label": "Board" }, this.#board, controls), make("section", { class: "column", "aria-label": "Moves of the position" }, this.#moves, this.#results, this.#rows));
-    // Without its styles, the board would fill the page.
+    // The board would fill the page until its styles are loaded.
     content.hidden = true;
     for (const event of /** @type {const} */ (["load", "error"])) on(style, event, () => (content.hidden = false));
     this.attachShadow({ mode: "open" }).append(style, content);
