@@ -2,6 +2,8 @@
 
 use std::fs;
 
+use crate::common::{ok, temp};
+
 use polybook::{MakeBook, Report, book::Book, pgn::Input, position::from_text};
 
 /// The result of a run over a text: its report, and the book of every move that was played.
@@ -71,6 +73,32 @@ impl Made {
 }
 
 const TWO: &str = "[White \"A\"]\n[Result \"1-0\"]\n\n1. e4 e5 2. Nf3 1-0\n\n[White \"B\"]\n[Result \"1-0\"]\n\n1. e4 c5 2. Nf3 1-0\n";
+
+#[test]
+fn a_comment_in_a_variation_may_end_with_a_result() {
+    let dir = temp();
+    let dir = dir.path();
+    for comment in [
+        "; good *",
+        "; see 1-0 ",
+        "; a draw 1/2-1/2",
+        "{ *}",
+        "{1-0}",
+    ] {
+        let game =
+            format!("[White \"T\"]\n\n1. Na3 d6 (1... h6 {comment}\n\n2. g4) 2. g3 g6 0-1\n");
+        fs::write(dir.join("a.pgn"), game).unwrap();
+        let cleaned = ok(dir, "extract a.pgn -q --clean");
+        assert!(
+            cleaned.contains("2. g4) 2. g3 g6 0-1"),
+            "{comment}: {cleaned}"
+        );
+    }
+    // The parenthesis is missing here.
+    let game = "[White \"T\"]\n\n1. Na3 d6 (1... h6 0-1\n\n[White \"U\"]\n\n1. e4 1-0\n";
+    fs::write(dir.join("a.pgn"), game).unwrap();
+    assert_eq!(ok(dir, "extract a.pgn -q --count"), "1\n");
+}
 
 #[test]
 fn line_ends_of_all_systems() {

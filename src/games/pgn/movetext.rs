@@ -1152,6 +1152,7 @@ impl<'a> GameReader<'a> {
             })
         };
         let mut depth = 0usize;
+        let mut comment_end = None;
         while let Some(&byte) = self.text.get(self.at) {
             match byte {
                 b'(' => depth += 1,
@@ -1163,13 +1164,19 @@ impl<'a> GameReader<'a> {
                     }
                 }
                 b'{' | b';' | b'%' => match self.pass_comment() {
-                    Ok(true) => continue,
+                    Ok(true) => {
+                        comment_end = Some(self.at);
+                        continue;
+                    }
                     Ok(false) => {}
                     Err(next) => return Err(self.comment_not_closed(next)),
                 },
                 b'[' if self.is_tag_or_bad_line() => return Err(unclosed(open)),
                 b'<' | b'&' | b'[' if self.pass_markup() => continue,
-                b'\n' | b'\r' if self.is_end_of_game_line() => return Err(unclosed(open)),
+                // A comment up to the end of the line may end with a termination marker.
+                b'\n' | b'\r' if comment_end != Some(self.at) && self.is_end_of_game_line() => {
+                    return Err(unclosed(open));
+                }
                 _ => {}
             }
             self.at += 1;
