@@ -25,6 +25,7 @@ mod doors;
 mod download;
 mod editing;
 mod engine;
+mod eval_weights;
 mod evals;
 #[cfg(feature = "serve")]
 mod examples;

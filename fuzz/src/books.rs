@@ -254,6 +254,7 @@ fn filtered(room: &Room, path: &Path, options: u8) {
         reachable: bit(3),
         normalize: bit(4),
         max_loss: None,
+        eval_weights: None,
     };
     let (once, twice) = (room.path("filtered.bin"), room.path("again.bin"));
     let keep = |from: &Path, to: &Path| {

@@ -16,7 +16,7 @@ use serde_json::json;
 
 use super::{
     Context,
-    evals::{self, MaxLossArgs},
+    evals::{self, BookEvals, BookEvalsArgs},
     input::{self, check_output, file_of, in_memory, output_name},
     make_book::minimax,
     plural,
@@ -88,7 +88,7 @@ pub struct Args {
     weighting: WeightingArgs,
 
     #[command(flatten)]
-    losses: MaxLossArgs,
+    evals: BookEvalsArgs,
 
     /// Read the input as a book or database of this variant [default: the variant of the input]
     #[arg(long, value_name = "NAME", value_parser = position::variant())]
@@ -153,6 +153,9 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     if let Some(minimax) = converted.minimax {
         document["minimax"] = json!(minimax);
     }
+    if let Some(weights) = converted.eval_weights {
+        document["eval_weights"] = json!(weights);
+    }
     if let Some(unevaluated) = converted.unevaluated {
         document["unevaluated"] = json!(unevaluated);
     }
@@ -179,20 +182,25 @@ fn database(
         args.suite.refuse(SUITES)?;
     }
     let memory = args.resources.memory();
-    let evals = args.losses.store(args.suite.needs_evals())?;
+    let evals = args.evals.store(args.suite.needs_evals())?;
     let suite = args.suite.suite(variant, &memory, evals)?;
     let filter = args.weighting.move_filter(&default_filter(format));
     if let Some(missing) = missing(obs.info(), format, &filter) {
         let name = input::name(&args.input);
         context.say(&format!("warning: {name}: {missing}\n"));
     }
+    let BookEvals {
+        max_loss,
+        eval_weights,
+    } = args.evals.open(&memory)?;
     let convert = Convert {
         variant: args.variant,
         move_filter: Some(filter),
         only_weighted: args.weighted,
         with_san: args.with_san,
         weights: (&args.weighting).into(),
-        max_loss: args.losses.open(&memory)?,
+        max_loss,
+        eval_weights,
         comment: args.header.comment.clone(),
         header: !args.header.no_header,
         threads: args.resources.threads(),
@@ -223,7 +231,7 @@ fn book(
     );
     Usage::refuse(args.weighting.given(Requirement::Games), &reason)?;
     let memory = args.resources.memory();
-    let evals = args.losses.store(args.suite.needs_evals())?;
+    let evals = args.evals.store(args.suite.needs_evals())?;
     let book = Book::open_within(file, in_memory(&memory))?;
     let variant = of_book(&args.input, &book, args.variant)?;
     refuse_unused(args, format)?;
@@ -261,7 +269,7 @@ fn book(
 /// Returns an error if the user gave an option that has no effect on an output in the format `format`.
 fn refuse_unused(args: &Args, format: TargetFormat) -> Result<(), Usage> {
     if format != TargetFormat::Bin {
-        let given = args.header.given().or(args.losses.given());
+        let given = args.header.given().or(args.evals.given());
         let given = given.or(args.weighting.minimax());
         Usage::refuse(
             given,
@@ -368,6 +376,7 @@ fn summary(args: &Args, format: TargetFormat, converted: &Converted) -> String {
         ));
     }
     text.push_str(&evals::losses(converted.losses.as_ref()));
+    text.push_str(&evals::eval_weights(converted.eval_weights));
     text.push_str(&minimax(converted.minimax));
     if converted.is_cut {
         text.push_str(

@@ -2,11 +2,12 @@
 
 use std::{
     path::{Path, PathBuf},
+    sync::Arc,
     time::Duration,
 };
 
 use polybook::{
-    book::{Book, LosingMove, LossSummary, is_book_or_empty},
+    book::{Book, EvalWeights, EvalWeightsSummary, LosingMove, LossSummary, is_book_or_empty},
     counts::Memory,
     evals::{
         EngineOptions, Eval, Evals, EvalsFormat, EvalsReport, MakeEvals, MaxLoss, Positions,
@@ -25,6 +26,7 @@ use super::{
     progress::Bar,
     resources::{ResourceArgs, count},
     usage::Usage,
+    weighting::one_of,
 };
 
 /// Collect evaluations of positions in a file, a store of evaluations
@@ -183,13 +185,28 @@ impl EvalsArg {
     }
 }
 
-/// The options `--evals` and `--max-loss`, which remove moves with bad evaluations from an output.
+/// The options of commands that make a book, or a suite, from evaluations: `--evals`, which names a store, and the
+/// options that change weights or remove moves.
 #[derive(clap::Args, Debug)]
-pub struct MaxLossArgs {
+pub struct BookEvalsArgs {
     /// Read evaluations from this file, a store of evaluations made with polybook evals. They are needed for
-    /// --max-loss, --eval and --eval-abs
+    /// --weights, --max-loss, --eval and --eval-abs
     #[arg(long, value_name = "FILE")]
     evals: Option<PathBuf>,
+
+    /// Compute the weights of moves from results (results), from evaluations (evals), or from both: the weight from
+    /// results is then multiplied by the factor from evaluations. A move's factor is halved for each percentage point of
+    /// expected score that it loses. Moves without an evaluation keep their weights [default: results]
+    #[arg(
+        long,
+        value_name = "results|evals|both",
+        value_parser = one_of([
+            ("results", WeightSource::Results),
+            ("evals", WeightSource::Evals),
+            ("both", WeightSource::Both),
+        ]),
+    )]
+    weights: Option<WeightSource>,
 
     /// Leave out a move if its evaluation is more than N centipawns (hundredths of a pawn) worse than the evaluation of
     /// the best move, or of the position before it. Keep moves without an evaluation
@@ -201,33 +218,92 @@ pub struct MaxLossArgs {
     keep_one: bool,
 }
 
-impl MaxLossArgs {
-    /// Returns the name `--max-loss` if the user gave this option, otherwise `None`. The name is used in error
-    /// messages.
+/// The values of the option `--weights`.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+enum WeightSource {
+    Results,
+    Evals,
+    Both,
+}
+
+/// The rules of a command that makes a book from evaluations.
+#[derive(Default)]
+pub struct BookEvals {
+    pub max_loss: Option<MaxLoss>,
+    pub eval_weights: Option<EvalWeights>,
+}
+
+impl BookEvalsArgs {
+    /// Returns the name of the first given option that changes a book, or `None` if the user gave no such option. The
+    /// name is used in error messages.
     pub fn given(&self) -> Option<&'static str> {
-        self.max_loss.map(|_| "--max-loss")
+        let weights = self.weights.map(|_| "--weights");
+        weights.or(self.max_loss.map(|_| "--max-loss"))
+    }
+
+    /// Returns the source of weights other than results, or `None` if the weights depend only on results.
+    fn weight_source(&self) -> Option<WeightSource> {
+        self.weights
+            .filter(|source| *source != WeightSource::Results)
     }
 
     /// Returns the path of the store of evaluations, or `None` if `--evals` is not given. Returns an error if `--evals`
-    /// is given, but no option needs the store. `is_needed` is `true` if an option other than `--max-loss` needs it.
+    /// is given, but no option needs the store, or if `--weights` needs the store, but it is not given. `is_needed` is
+    /// `true` if an option that this type does not contain needs the store.
     pub fn store(&self, is_needed: bool) -> Result<Option<&Path>, Usage> {
-        if self.evals.is_some() && self.max_loss.is_none() && !is_needed {
-            let usage = "--evals is given, but no option uses evaluations: also give --max-loss or, for a suite, \
-                         --eval or --eval-abs";
+        let weights = self.weight_source();
+        if self.evals.is_some() && self.max_loss.is_none() && weights.is_none() && !is_needed {
+            let usage = "--evals is given, but no option uses evaluations: also give --weights, --max-loss or, for a \
+                         suite, --eval or --eval-abs";
+            return Err(Usage(usage.to_owned()));
+        }
+        if self.evals.is_none() && weights.is_some() {
+            let usage = "--weights needs evaluations: also give a store with --evals";
             return Err(Usage(usage.to_owned()));
         }
         Ok(self.evals.as_deref())
     }
 
-    /// Opens the store of evaluations, and returns the filter that `--max-loss` describes. Returns `None` if the option
-    /// is not given. Reads the store into memory if its size is at most half of the memory budget.
-    pub fn open(&self, memory: &Memory) -> anyhow::Result<Option<MaxLoss>> {
-        let Some((path, most)) = self.evals.as_ref().zip(self.max_loss) else {
-            return Ok(None);
+    /// Opens the store of evaluations, and returns the rules that `--weights` and `--max-loss` describe. Reads the store
+    /// into memory if its size is at most half of the memory budget.
+    pub fn open(&self, memory: &Memory) -> anyhow::Result<BookEvals> {
+        let source = self.weight_source();
+        let is_used = self.max_loss.is_some() || source.is_some();
+        let Some(path) = self.evals.as_ref().filter(|_| is_used) else {
+            return Ok(BookEvals::default());
         };
-        let evals = Evals::open_within(file_of(path)?, in_memory(memory))?;
-        Ok(Some(MaxLoss::new(evals, most).keep_one(self.keep_one)))
+        let evals = Arc::new(Evals::open_within(file_of(path)?, in_memory(memory))?);
+        Ok(BookEvals {
+            max_loss: self
+                .max_loss
+                .map(|most| MaxLoss::new(Arc::clone(&evals), most).keep_one(self.keep_one)),
+            eval_weights: source
+                .map(|source| EvalWeights::new(evals).times_results(source == WeightSource::Both)),
+        })
     }
+}
+
+/// Returns the line of a summary that describes the effect of `--weights`: how many moves got their weight from
+/// evaluations, and how many kept it. If the weights depend only on results, `weights` is `None` and the result is an
+/// empty string.
+pub fn eval_weights(weights: Option<EvalWeightsSummary>) -> String {
+    let Some(weights) = weights else {
+        return String::new();
+    };
+    let mut text = format!(
+        "{} weighed by evaluations",
+        plural(weights.evaluated, "move")
+    );
+    if weights.unevaluated > 0 {
+        text += &format!("; {} without one kept the weight", weights.unevaluated);
+    }
+    if weights.unreached > 0 {
+        text += &format!(
+            "; {} in positions that no line of the book reaches kept the weight",
+            weights.unreached
+        );
+    }
+    text + "\n"
 }
 
 /// Returns the part of a summary that describes the effect of `--max-loss`: the moves that were removed, and the moves

@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::{
     Context,
-    evals::{self, MaxLossArgs},
+    evals::{self, BookEvals, BookEvalsArgs},
     input::{check_output, files_of, output_name, refuse_foreign_name},
     plural,
     position::{self, of_book},
@@ -71,7 +71,7 @@ pub struct Args {
     variant: Option<Variant>,
 
     #[command(flatten)]
-    losses: MaxLossArgs,
+    evals: BookEvalsArgs,
 
     /// Replace an existing file of any kind. Without this option, filter replaces only a book that polybook wrote
     #[arg(long)]
@@ -93,12 +93,16 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     let books = books.iter().map(Book::open);
     let books = books.collect::<polybook::Result<Vec<_>>>()?;
     let memory = args.memory.memory();
-    args.losses.store(false)?;
-    let max_loss = args.losses.open(&memory)?;
+    args.evals.store(false)?;
+    let BookEvals {
+        max_loss,
+        eval_weights,
+    } = args.evals.open(&memory)?;
     if let Some(asked) = args.variant {
-        if !args.reachable && args.max_ply.is_none() && max_loss.is_none() {
-            let usage = "--variant applies only with --reachable, --max-ply or --max-loss: also give one of these \
-                         options";
+        let walks = args.reachable || args.max_ply.is_some();
+        if !walks && max_loss.is_none() && eval_weights.is_none() {
+            let usage = "--variant applies only with --reachable, --max-ply, --weights or --max-loss: also give one of \
+                         these options";
             return Err(Usage(usage.to_owned()).into());
         }
         for (argument, book) in args.books.iter().zip(&books) {
@@ -113,12 +117,13 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
         reachable: args.reachable,
         normalize: args.normalize,
         max_loss,
+        eval_weights,
     };
     let summary = context.show_progress("filtering", |meter| {
         filter_books(&books, out, &filter, args.variant, &memory, meter)
     })?;
     let path = output_name(&args.out);
-    let text = evals::losses(summary.losses.as_ref());
+    let text = evals::losses(summary.losses.as_ref()) + &evals::eval_weights(summary.eval_weights);
     let text = format!(
         "{text}{path}: {}, {}; the books had {}\n",
         plural(summary.written, "entry"),
@@ -133,6 +138,9 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     });
     if let Some(losses) = &summary.losses {
         document["losses"] = json!(losses);
+    }
+    if let Some(weights) = &summary.eval_weights {
+        document["eval_weights"] = json!(weights);
     }
     context.report(&text, args.json, document)
 }

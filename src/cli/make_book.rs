@@ -10,7 +10,7 @@ use anyhow::Context as _;
 
 use super::{
     Context, errors,
-    evals::{self, MaxLossArgs},
+    evals::{self, BookEvalsArgs},
     filters::{GAMES, SelectionArgs},
     input::{
         self, DEFAULT_BOOK, output_name, pgn_inputs, refuse_document_beside, refuse_foreign_name,
@@ -146,7 +146,7 @@ pub struct Args {
     weighting: WeightingArgs,
 
     #[command(flatten)]
-    losses: MaxLossArgs,
+    evals: BookEvalsArgs,
 
     #[command(flatten)]
     in_suite: SuiteArgs,
@@ -290,7 +290,7 @@ fn configured(mut args: Args) -> anyhow::Result<MakeBook> {
         .memory(memory.bytes)
         .threads(args.resources.threads())
         .temp_dir(memory.temp_dir);
-    let evals = args.losses.store(args.in_suite.needs_evals())?;
+    let evals = args.evals.store(args.in_suite.needs_evals())?;
     if let Some(bin) = args.bin {
         run = run.bin(bin);
     }
@@ -329,8 +329,12 @@ fn configured(mut args: Args) -> anyhow::Result<MakeBook> {
         run.check_outputs()?;
     }
     let memory = args.resources.memory();
-    if let Some(max_loss) = args.losses.open(&memory)? {
+    let rules = args.evals.open(&memory)?;
+    if let Some(max_loss) = rules.max_loss {
         run = run.max_loss(max_loss);
+    }
+    if let Some(eval_weights) = rules.eval_weights {
+        run = run.eval_weights(eval_weights);
     }
     if let Some((path, format)) = suite {
         let variant = args.variant.only().unwrap_or_default();
@@ -380,7 +384,7 @@ fn refuse_unused(args: &Args) -> Result<(), Usage> {
     }
     if args.bin.is_none() {
         let given = weighting.given(Requirement::OwnWeights).or(header);
-        let given = given.or(args.losses.given());
+        let given = given.or(args.evals.given());
         Usage::refuse(given, "applies only to books: also write a book with --bin")?;
     }
     let is_missing = |input: &&PathBuf| matches!(input.try_exists(), Ok(false));
@@ -616,6 +620,7 @@ fn outputs(text: &mut String, report: &Report) {
         }
         text.push('\n');
         text.push_str(&evals::losses(book.losses.as_ref()));
+        text.push_str(&evals::eval_weights(book.eval_weights));
         text.push_str(&minimax(book.minimax));
     }
     if report.totals.ambiguous_castling > 0 {

@@ -34,7 +34,7 @@ pub struct WeightingArgs {
     only_black: bool,
 
     /// Give every kept move weight 1
-    #[arg(long)]
+    #[arg(long, conflicts_with = "weights")]
     uniform: bool,
 
     /// Add N to the weight of a move for each game that the side to move won

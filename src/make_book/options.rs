@@ -13,7 +13,7 @@ use crate::{
     chess::position::{PieceLetters, Variant, VariantChoice},
     error::{Advice, Error, Result},
     formats::{
-        book::Weights,
+        book::{EvalWeights, Weights},
         counts::{Grouping, MoveFilter},
         evals::MaxLoss,
         suite::{Suite, SuiteFormat},
@@ -93,6 +93,7 @@ pub struct MakeBook {
     pub(super) move_filter: MoveFilter,
     pub(super) weights: Weights,
     pub(super) max_loss: Option<MaxLoss>,
+    pub(super) eval_weights: Option<EvalWeights>,
     pub(super) comment: Option<String>,
     pub(super) header: bool,
     pub(super) threads: usize,
@@ -134,6 +135,7 @@ impl MakeBook {
             move_filter: MoveFilter::default(),
             weights: Weights::default(),
             max_loss: None,
+            eval_weights: None,
             comment: None,
             header: true,
             threads: 0,
@@ -334,6 +336,12 @@ impl MakeBook {
     /// dropped.
     pub fn max_loss(mut self, max_loss: MaxLoss) -> MakeBook {
         self.max_loss = Some(max_loss);
+        self
+    }
+
+    /// Computes the weights of moves in the book from evaluations. Default: weights depend only on results.
+    pub fn eval_weights(mut self, eval_weights: EvalWeights) -> MakeBook {
+        self.eval_weights = Some(eval_weights);
         self
     }
 

@@ -11,7 +11,7 @@ pub use crate::provenance::Rejection;
 use crate::{
     chess::position::Variant,
     error::{Diagnosis, plural},
-    formats::book::{LossSummary, MinimaxSummary},
+    formats::book::{EvalWeightsSummary, LossSummary, MinimaxSummary},
     games::{pgn::unknown_variant, selection::Condition},
     json::is_zero,
     progress::Meter,
@@ -331,6 +331,9 @@ pub struct BookReport {
     /// The effects of `--minimax` on the weights, if it was used.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub minimax: Option<MinimaxSummary>,
+    /// The numbers of moves whose weights come from evaluations, if `--weights` requested it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub eval_weights: Option<EvalWeightsSummary>,
 }
 
 /// The report on an index that a run of `make-book` has written.

@@ -905,6 +905,7 @@ fn no_message_of_the_library_names_an_option_of_the_command_line() {
         "format!(\"--only-{side}\")",
         "format!(\"--minimax={percent}\")",
         "\"--max-loss {}{keep_one}\"",
+        "\"--weights {source}\"",
         "\" --keep-one\"",
         "(of counts with --min-game {})",
         "strip_prefix(\"--max-ply \")",

@@ -104,6 +104,7 @@ class _BookReport(TypedDict):
     largest_weight: int
     scale: float
     minimax: NotRequired[Mapping[str, int]]
+    eval_weights: NotRequired[Mapping[str, int]]
     losses: NotRequired[Mapping[str, Any]]
 
 class _IndexReport(TypedDict):

@@ -212,6 +212,11 @@ impl<'a> PlayableMoves<'a> {
         })
     }
 
+    /// Returns the number of positions that have a record in the book.
+    pub(super) fn positions(&self) -> usize {
+        self.positions as usize
+    }
+
     /// Returns all records with the position key `key`, in the order of the book, even if their moves are illegal or
     /// their weights are 0.
     pub(super) fn records(&self, key: u64) -> Result<Vec<Entry>> {

@@ -15,6 +15,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use shakmaty::{Color, Move, Position, variant::VariantPosition};
 
 use super::{
+    eval_weights::{CountedEvalWeights, EvalWeights, EvalWeightsSummary},
     header::{self, HeaderError, PORTABLE_LENGTH, with_checksum},
     lines::PlayableMoves,
     reader::Book,
@@ -61,12 +62,14 @@ struct ShardMoves {
     kept: Option<Vec<WeighedMove>>,
 }
 
-/// The changes that the options `--max-loss` and `--minimax` make to a book: `--max-loss` drops moves, and `--minimax`
-/// lowers weights. Both are computed from the book without these changes.
+/// The changes that the options `--weights`, `--minimax` and `--max-loss` make to a book. `--weights` replaces weights by
+/// those from evaluations, `--minimax` lowers weights, and `--max-loss` drops moves. Each change is computed from the
+/// book with the changes before it.
 #[derive(Clone, Default, Debug)]
 struct Adjustments {
     /// The moves that are left out because they lose too much, and the text of the option that requests this.
     dropped: Option<Arc<(DroppedMoves, String)>>,
+    evals: Option<Arc<CountedEvalWeights>>,
     minimax: Option<Arc<MinimaxFactors>>,
 }
 
@@ -127,6 +130,30 @@ impl<'a> BookMaker<'a> {
         BookMaker::adjusted(counts, filter, weights, Adjustments::default())
     }
 
+    /// Creates a builder for the same book with weights from evaluations. [`EvalWeights`] describes them. They affect
+    /// only positions that can be reached from `starts` by moves with enough games. Error messages name `path`, the path
+    /// of the book.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the store of evaluations or a temporary file of the counts cannot be read, or if the
+    /// positions and moves exceed the budget `memory`.
+    pub fn with_evals(
+        &self,
+        rule: &EvalWeights,
+        starts: impl Iterator<Item = Result<VariantPosition>>,
+        memory: &Memory,
+        path: &Path,
+    ) -> Result<BookMaker<'a>> {
+        let (counts, filter, weights) = (self.counts, self.filter, self.weights);
+        let evals = rule.of_counts(counts, filter, weights, starts, memory, path)?;
+        let adjustments = Adjustments {
+            evals: Some(Arc::new(evals)),
+            ..self.adjustments.clone()
+        };
+        BookMaker::adjusted(counts, filter, weights, adjustments)
+    }
+
     /// Creates a builder for the same book with lower weights for moves whose continuations scored badly in the counted
     /// games. [`Weights::minimax`] describes this change. It affects only positions that can be reached from `starts`
     /// by moves with enough games. Error messages name `path`, the path of the book.
@@ -144,8 +171,12 @@ impl<'a> BookMaker<'a> {
         let (counts, filter, weights) = (self.counts, self.filter, self.weights);
         let mut adjustments = self.adjustments.clone();
         if let Some(percent) = weights.minimax {
-            let lowered =
-                MinimaxFactors::of(counts, filter, weights, percent, starts, memory, path)?;
+            let base = |key, mv, stats| {
+                let weight = weights.weight(stats);
+                let evals = self.adjustments.evals.as_ref();
+                evals.map_or(weight, |evals| evals.weight(key, mv, weight))
+            };
+            let lowered = MinimaxFactors::of(counts, filter, &base, percent, starts, memory, path)?;
             adjustments.minimax = Some(Arc::new(lowered));
         }
         BookMaker::adjusted(counts, filter, weights, adjustments)
@@ -153,7 +184,8 @@ impl<'a> BookMaker<'a> {
 
     /// Creates a builder for the same book without the moves that, according to evaluations, worsen the position by
     /// more than `max_loss` allows. Examines only the positions that moves of the book reach from the starting position
-    /// of `variant`.
+    /// of `variant`. If the weights come from evaluations, the values of the moves replace the evaluations of the
+    /// positions after them.
     ///
     /// # Errors
     ///
@@ -175,6 +207,11 @@ impl<'a> BookMaker<'a> {
             }
             Ok(())
         })?;
+        let values = self.adjustments.evals.as_ref().map(|evals| &evals.values);
+        let max_loss = match values {
+            Some(values) => &max_loss.with_values(Arc::clone(values)),
+            None => max_loss,
+        };
         let dropped = DroppedMoves::of(&book, variant, Some(max_loss), memory, &Meter::default())?;
         let adjustments = Adjustments {
             dropped: Some(Arc::new((dropped, max_loss.to_string()))),
@@ -191,6 +228,7 @@ impl<'a> BookMaker<'a> {
     ) -> Result<BookMaker<'a>> {
         let is_plain = *filter == MoveFilter::every_move()
             && adjustments.dropped.is_none()
+            && adjustments.evals.is_none()
             && adjustments.minimax.is_none();
         let mut maker = BookMaker {
             counts,
@@ -256,6 +294,13 @@ impl<'a> BookMaker<'a> {
         dropped.map(|dropped| dropped.0.losses.clone())
     }
 
+    /// Returns statistics about the weights from evaluations. Returns `None` if
+    /// [`with_evals`](BookMaker::with_evals) was not applied.
+    pub fn eval_weights(&self) -> Option<EvalWeightsSummary> {
+        let evals = self.adjustments.evals.as_ref();
+        evals.map(|evals| evals.summary)
+    }
+
     /// Returns statistics about the moves whose weights were lowered. Returns `None` if
     /// [`with_minimax`](BookMaker::with_minimax) was not applied, or if [`Weights::minimax`] is not set.
     pub fn minimax(&self) -> Option<MinimaxSummary> {
@@ -293,13 +338,16 @@ impl<'a> BookMaker<'a> {
     fn comment(&self, provenance: &Provenance) -> String {
         let max_loss = self.adjustments.dropped.as_ref();
         let max_loss = max_loss.map(|dropped| dropped.1.clone());
+        let evals = self.adjustments.evals.as_ref().map(|evals| &evals.rule);
         let options = [
             self.filter.option_text(),
+            evals.map(ToString::to_string).unwrap_or_default(),
             self.weights.option_text(),
             max_loss.unwrap_or_default(),
         ];
         let origin = provenance.comment(&options.each_ref().map(String::as_str));
-        let formula = self.weights.formula();
+        let results = self.weights.formula();
+        let formula = evals.map_or_else(|| results.clone(), |evals| evals.formula(&results));
         let BookSummary {
             scale,
             largest_weight,
@@ -423,6 +471,7 @@ impl<'a> BookMaker<'a> {
         match &self.adjustments {
             Adjustments {
                 dropped: None,
+                evals: None,
                 minimax: None,
             } => weight,
             adjustments => adjustments.adjusted(key, count.mv, weight),
@@ -440,7 +489,7 @@ fn keep(kept: &mut Option<Vec<WeighedMove>>, mv: WeighedMove) {
 }
 
 impl Adjustments {
-    /// Applies the options `--max-loss` and `--minimax` to the weight of the move `mv` in the position with the key
+    /// Applies the options `--max-loss`, `--weights` and `--minimax` to the weight of the move `mv` in the position with the key
     /// `key`. `weight` is the weight without these options. Returns the new weight, or 0 if the move is dropped.
     #[cold]
     fn adjusted(&self, key: u64, mv: BookMove, weight: u64) -> u64 {
@@ -448,6 +497,8 @@ impl Adjustments {
         if dropped.is_some_and(|dropped| dropped.0.contains(key, mv)) {
             return 0;
         }
+        let evals = self.evals.as_ref();
+        let weight = evals.map_or(weight, |evals| evals.weight(key, mv, weight));
         let minimax = self.minimax.as_ref();
         minimax.map_or(weight, |minimax| minimax.lowered(key, mv, weight))
     }
@@ -531,11 +582,8 @@ impl DroppedMoves {
         meter: &Meter,
     ) -> Result<DroppedMoves> {
         let records = book.len_without_header()?;
-        let legal = LegalMoves {
-            moves: PlayableMoves::within(book, meter, memory.bytes / 4)?,
-            illegal: RefCell::default(),
-            unseen: Cell::new(records),
-        };
+        let moves = PlayableMoves::within(book, meter, memory.bytes / 4)?;
+        let legal = LegalMoves::new(moves, records);
         let mut moves = FxHashSet::default();
         let mut castling = FxHashMap::default();
         let mut losses = LossSummary::default();
@@ -660,17 +708,26 @@ fn percent_of(part: u64, whole: u64) -> f64 {
 
 /// A source of the legal moves of a book, for a walk through its positions. It also collects the illegal moves in each
 /// position that the walk visits.
-struct LegalMoves<'a> {
+pub(super) struct LegalMoves<'a> {
     moves: PlayableMoves<'a>,
     illegal: RefCell<FxHashSet<u128>>,
     /// The number of records whose position the walk has not looked up yet.
     unseen: Cell<u64>,
 }
 
-impl LegalMoves<'_> {
+impl<'a> LegalMoves<'a> {
+    /// Creates a source of the legal moves among `moves`. `records` is the number of records in their book.
+    pub(super) fn new(moves: PlayableMoves<'a>, records: u64) -> LegalMoves<'a> {
+        LegalMoves {
+            moves,
+            illegal: RefCell::default(),
+            unseen: Cell::new(records),
+        }
+    }
+
     /// Returns the book's records of the position `pos` that contain a legal move, each with this move. Adds the
     /// illegal moves in the other records of the position to the collected illegal moves.
-    fn of(&self, pos: &Keyed<VariantPosition>) -> Result<Vec<(Entry, Move)>> {
+    pub(super) fn of(&self, pos: &Keyed<VariantPosition>) -> Result<Vec<(Entry, Move)>> {
         let mut legal = Vec::new();
         if has_third_check(pos.position()) {
             return Ok(legal);

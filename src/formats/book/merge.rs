@@ -1,11 +1,12 @@
 //! Merges and filters books. [`BookPositions`] iterates over the positions of several books in ascending order of keys.
 
-use std::{cmp::Reverse, io::Write, iter::Peekable, path::Path};
+use std::{cmp::Reverse, io::Write, iter::Peekable, path::Path, sync::Arc};
 
 use shakmaty::Color;
 
 use super::{
     edit::ROOM_FOR_EDIT,
+    eval_weights::{EvalWeights, EvalWeightsSummary, EvaluatedMoves},
     header::{self, HeaderError, PORTABLE_LENGTH, split_checksum, with_checksum},
     lines::{PlayableMoves, contains, reached_keys},
     maker::{DroppedMoves, LossSummary},
@@ -26,8 +27,8 @@ use crate::{
     task,
 };
 
-/// A filter for the moves of a book, which can also scale their weights. The default filter keeps all moves. Applying
-/// the same filter to its own result changes nothing.
+/// A filter for the moves of a book, which can also change their weights. The default filter keeps all moves. Applying
+/// the same filter to its own result changes nothing, unless it [multiplies](EvalWeights::times_results) weights.
 ///
 /// A filter other than the default first drops illegal moves, and merges moves that spell the same castling differently
 /// (as a move of the king by two squares, or to the rook). Both steps need the position, so they work only in positions
@@ -52,6 +53,9 @@ pub struct Filter {
     /// If set, drops moves that lose too much, but only in positions that can be reached from the starting position.
     /// This filter is applied before all others.
     pub max_loss: Option<MaxLoss>,
+    /// If set, computes the weights of moves from evaluations, before all conditions on weights are applied. A move of
+    /// weight 0 keeps this weight. Only positions that can be reached from the starting position change.
+    pub eval_weights: Option<EvalWeights>,
 }
 
 /// Statistics about the result of merging or filtering books.
@@ -67,6 +71,8 @@ pub struct MergeSummary {
     pub scaled: u64,
     /// The numbers of moves that were dropped or kept because of [`max_loss`](Filter::max_loss), if the filter sets it.
     pub losses: Option<LossSummary>,
+    /// The numbers of moves whose weights come from [evaluations](Filter::eval_weights), if the filter uses them.
+    pub eval_weights: Option<EvalWeightsSummary>,
 }
 
 impl Filter {
@@ -113,6 +119,7 @@ impl Filter {
             valued("max-ply", self.max_ply),
             switch("reachable", self.reachable),
             switch("normalize", self.normalize),
+            self.eval_weights.as_ref().map(ToString::to_string),
             self.max_loss.as_ref().map(ToString::to_string),
         ])
     }
@@ -209,6 +216,7 @@ impl BookMerge<'_> {
         let is_move = move_check(header::parse(&header).ok());
         // The default filter drops no move, but the two spellings of castling must be merged.
         let is_default = *self.filter == Filter::default();
+        let mut weighing = None;
         let dropped = if is_default && !self.has_both_castlings(books, meter)? {
             None
         } else {
@@ -219,10 +227,25 @@ impl BookMerge<'_> {
             let mut positions = BookPositions::new(books, self.policy, meter);
             let whole = temporary_book(temp_dir, |out| {
                 let is_kept = |entry: &Entry| is_move(entry.mv);
-                all.write_kept(&mut positions, |entry| entry.mv, is_kept, out, context)
+                let change = Change {
+                    spelled: &|entry| entry.mv,
+                    weighing: None,
+                    is_kept: &is_kept,
+                };
+                all.write_kept(&mut positions, &change, out, context)
                     .map(drop)
             })?;
             let max_loss = self.filter.max_loss.as_ref();
+            if let Some(rule) = &self.filter.eval_weights {
+                let moves = rule.of_book(&whole, variant, self.memory, meter)?;
+                weighing = Some((rule, moves));
+            }
+            let backed_up = weighing.as_ref().map(|(_, moves)| &moves.values);
+            let max_loss = max_loss.map(|max_loss| match backed_up {
+                Some(values) => max_loss.with_values(Arc::clone(values)),
+                None => max_loss.clone(),
+            });
+            let max_loss = max_loss.as_ref();
             Some(DroppedMoves::of(
                 &whole,
                 variant,
@@ -237,11 +260,16 @@ impl BookMerge<'_> {
             is_default || is_move(entry.mv) && !dropped.is_some_and(is_dropped)
         };
         let spelled = |entry: &Entry| dropped.map_or(entry.mv, |dropped| dropped.spelled(entry));
+        let change = Change {
+            spelled: &spelled,
+            weighing: weighing.as_ref().map(|(rule, moves)| (*rule, moves)),
+            is_kept: &is_kept,
+        };
         let mut positions = BookPositions::checked(books, self.policy, meter)?;
         let mut summary = if self.filter.walks() {
             let mut summary = MergeSummary::default();
             let copy = temporary_book(temp_dir, |kept| {
-                summary = self.write_kept(&mut positions, spelled, is_kept, kept, context)?;
+                summary = self.write_kept(&mut positions, &change, kept, context)?;
                 Ok(())
             })?;
             let on_lines = self.on_lines(&copy, variant, meter)?;
@@ -249,13 +277,7 @@ impl BookMerge<'_> {
             (summary.positions, summary.written) = (copied.positions, copied.records);
             summary
         } else {
-            self.write_kept(
-                &mut positions,
-                spelled,
-                is_kept,
-                &mut writer,
-                (out, "write"),
-            )?
+            self.write_kept(&mut positions, &change, &mut writer, (out, "write"))?
         };
         let has_max_loss = self.filter.max_loss.is_some();
         summary.losses = dropped
@@ -328,24 +350,26 @@ impl BookMerge<'_> {
         Ok(false)
     }
 
-    /// Writes the records of `positions` to `out`, except those that the filter or `is_kept` rejects. `spelled` returns
-    /// the spelling in which the move of a record is written. `context` contains the path and the operation (such as
-    /// `write`) for the error message if writing fails.
+    /// Writes the records of `positions` to `out` with the changes `change`, except those that the filter rejects.
+    /// `context` contains the path and the operation (such as `write`) for the error message if writing fails.
     fn write_kept(
         &self,
         positions: &mut BookPositions<'_>,
-        spelled: impl Fn(&Entry) -> BookMove,
-        is_kept: impl Fn(&Entry) -> bool,
+        change: &Change<'_>,
         out: &mut impl Write,
         context: (&Path, &'static str),
     ) -> Result<MergeSummary> {
         let mut summary = MergeSummary::default();
+        let mut weighed = EvalWeightsSummary::default();
         for position in positions.by_ref() {
             task::fault("merge books");
             let mut position = position?;
-            position.spell(&spelled);
+            position.spell(change.spelled);
+            if let Some((rule, moves)) = change.weighing {
+                position.weigh(rule, moves, &mut weighed);
+            }
             let (mut entries, is_scaled) = position.into_entries();
-            entries.retain(&is_kept);
+            entries.retain(change.is_kept);
             self.filter.apply(&mut entries);
             write_entries(&entries, out).at(context.0, context.1)?;
             summary.scaled += u64::from(is_scaled);
@@ -353,6 +377,7 @@ impl BookMerge<'_> {
             summary.written += entries.len() as u64;
         }
         summary.read = positions.read;
+        summary.eval_weights = change.weighing.map(|_| weighed);
         Ok(summary)
     }
 
@@ -375,6 +400,16 @@ impl BookMerge<'_> {
         };
         Ok([of(Color::White, of_white)?, of(Color::Black, of_black)?])
     }
+}
+
+/// The changes to the records of books that precede a [`Filter`].
+struct Change<'a> {
+    /// Returns the spelling in which the move of a record is written.
+    spelled: &'a dyn Fn(&Entry) -> BookMove,
+    /// A rule for weights from evaluations, and the values of the moves.
+    weighing: Option<(&'a EvalWeights, &'a EvaluatedMoves)>,
+    /// Returns `false` for the records that are left out.
+    is_kept: &'a dyn Fn(&Entry) -> bool,
 }
 
 /// The maximum number of bytes that the names of the source books take in the header of a merged or filtered book.
@@ -492,6 +527,32 @@ impl PositionEntries {
             entry.mv = spelled(entry);
         }
         add_up(&mut self.sums);
+    }
+
+    /// Replaces the weights of the moves by those that `rule` computes from the values `moves`. Moves of weight 0 are not
+    /// changed. Counts the moves in `summary`.
+    fn weigh(
+        &mut self,
+        rule: &EvalWeights,
+        moves: &EvaluatedMoves,
+        summary: &mut EvalWeightsSummary,
+    ) {
+        let played = || self.sums.iter().filter(|(_, sum)| *sum > 0);
+        let scored = played().map(|(entry, sum)| (*sum, moves.score(self.key, entry.mv)));
+        let mut weighed: Vec<(u64, Option<f64>)> = scored.collect();
+        rule.weigh(&mut weighed);
+        let evaluated = weighed.iter().filter(|(_, score)| score.is_some()).count() as u64;
+        summary.evaluated += evaluated;
+        let unevaluated = if moves.reaches(self.key) {
+            &mut summary.unevaluated
+        } else {
+            &mut summary.unreached
+        };
+        *unevaluated += weighed.len() as u64 - evaluated;
+        let sums = self.sums.iter_mut().filter(|(_, sum)| *sum > 0);
+        for ((_, sum), (weight, _)) in sums.zip(weighed) {
+            *sum = weight;
+        }
     }
 
     /// Converts the moves to records, sorted by descending weight. If the weight of a move exceeds 65535, scales down
@@ -703,6 +764,7 @@ mod tests {
                 positions: 3,
                 scaled: 0,
                 losses: None,
+                eval_weights: None,
             }
         );
         let (found, _) = merged(&[a.clone(), b], MergePolicy::First);

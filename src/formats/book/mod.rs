@@ -32,10 +32,12 @@ cfg_if::cfg_if! {
     if #[cfg(feature = "games")] {
         mod difference;
         mod edit;
+        mod eval_weights;
         mod writer;
         pub mod lines;
         mod maker;
         mod merge;
+        mod move_graph;
         mod verify;
         mod weights;
 
@@ -44,6 +46,7 @@ cfg_if::cfg_if! {
             edit::{
                 Change, ChangeError, EditSummary, NewWeight, PositionEdit, Script, ScriptError, edit_book,
             },
+            eval_weights::{EvalWeights, EvalWeightsSummary},
             maker::{BookMaker, BookSummary, LosingMove, LossSummary},
             merge::{Filter, MergePolicy, MergeSummary, filter_books, merge_books},
             verify::{BookFault, FaultyRecords, VerifiedBook, fix, verify},

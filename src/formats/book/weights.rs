@@ -4,19 +4,20 @@
 
 use std::{cell::RefCell, path::Path};
 
-use rustc_hash::FxHashMap;
 use shakmaty::{Color, Move, Position, variant::VariantPosition};
 
-use super::records::key_and_move;
+use super::{
+    move_graph::{Edge, MoveGraph},
+    records::key_and_move,
+};
 use crate::{
     chess::position::{BookMove, Keyed},
     error::{Advice, Diagnosis, Error, Result},
     formats::{
         counts::{Counts, Finder, LookUpBuffers, MoveCount, MoveFilter},
-        walk::{MoveSource, TreeMove, each_position},
+        walk::{MoveSource, TreeMove},
     },
     games::results::{Results, Wdl},
-    progress::Meter,
     provenance::{option_text, switch, valued},
     storage::sort::Memory,
 };
@@ -186,10 +187,6 @@ impl Scaling {
     }
 }
 
-/// The maximum number of half-moves by which the computation of `--minimax` looks ahead to determine the value of a
-/// position.
-const MAX_LOOKAHEAD: usize = 256;
-
 /// Statistics about the option `--minimax`, which lowers the weights of moves whose continuations score badly.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug, serde::Serialize)]
 pub struct MinimaxSummary {
@@ -222,7 +219,8 @@ pub(super) struct MinimaxFactors {
 
 impl MinimaxFactors {
     /// Computes the factors of all moves that are reached from the positions `starts` and were played in enough games.
-    /// `counts` contains the games, `filter` contains the required number of games, and `weights` is needed for the
+    /// `counts` contains the games, and `filter` contains the required number of games. `base` returns the weight of a
+    /// move before the factors are applied, by the key of the position, the move and its results; it is needed for the
     /// statistics. Error messages name `path`, the path of the book.
     ///
     /// The factor is `1 - loss / percent`, or 0 if this number is negative. `loss` is the value of the position before
@@ -237,18 +235,37 @@ impl MinimaxFactors {
     pub(super) fn of(
         counts: &Counts,
         filter: &MoveFilter,
-        weights: &Weights,
+        base: &dyn Fn(u64, BookMove, Wdl) -> u64,
         percent: u8,
         starts: impl Iterator<Item = Result<VariantPosition>>,
         memory: &Memory,
         path: &Path,
     ) -> Result<MinimaxFactors> {
-        let graph = MinimaxGraph::of(counts, filter, weights, starts, memory, path)?;
-        let values = graph.values();
+        let source = FrequentMoves::of(counts, filter.min_game)?;
+        let selects = |key, turn, count: &MoveCount| {
+            base(key, count.mv, count.stats) > 0 && filter.selects(turn, count.stats)
+        };
+        let (positions, moves, selected) = source.sizes(counts, selects)?;
+        source.refuse_large(
+            FrequentGraph::bytes(positions, moves),
+            "minimax",
+            memory,
+            path,
+        )?;
+        let describe = |pos: &Keyed<VariantPosition>| {
+            let moves = source.kept(pos)?.into_iter();
+            let moves = moves.map(|(count, mv)| {
+                let (stats, sure) = (count.stats, count.stats.lower_bound());
+                (count.mv, mv, FrequentMove { stats, sure })
+            });
+            Ok((pos.position().turn(), moves.collect()))
+        };
+        let graph = FrequentGraph::build(&source, starts, positions, memory.share(4), describe)?;
+        let values = expected_scores(&graph);
         let mut shares = Vec::new();
-        for (number, node) in graph.nodes.iter().enumerate() {
+        for (number, node) in graph.nodes().iter().enumerate() {
             for edge in graph.edges(number) {
-                let score = edge.stats.score().min(edge.score_bound(&values));
+                let score = edge.data.stats.score().min(edge.score_bound(&values));
                 let share = 1.0 - (values[number] - score) * 100.0 / f64::from(percent);
                 if share < 1.0 {
                     shares.push((key_and_move(node.key, edge.mv), share.max(0.0)));
@@ -260,27 +277,29 @@ impl MinimaxFactors {
             shares,
             summary: MinimaxSummary::default(),
         };
-        lowered.summary = lowered.summary(&graph, filter, weights);
+        lowered.summary = lowered.summary(&graph, filter, base, selected);
         Ok(lowered)
     }
 
-    /// Counts the moves of `graph` whose weights the factors change. `filter` and `weights` determine which moves the
-    /// book contains, and the weights before the factors are applied.
+    /// Counts the moves of `graph` whose weights the factors change. `filter` and `base` determine which moves the book
+    /// contains, and the weights before the factors are applied. `selected` is the number of moves in the book before
+    /// the factors are applied, including those in positions that are no nodes.
     fn summary(
         &self,
-        graph: &MinimaxGraph,
+        graph: &FrequentGraph,
         filter: &MoveFilter,
-        weights: &Weights,
+        base: &dyn Fn(u64, BookMove, Wdl) -> u64,
+        selected: u64,
     ) -> MinimaxSummary {
         let mut summary = MinimaxSummary {
-            unreached: graph.selected,
-            first_percent: self.first_percent(graph, filter, weights),
+            unreached: selected,
+            first_percent: self.first_percent(graph, filter, base),
             ..MinimaxSummary::default()
         };
-        for (number, node) in graph.nodes.iter().enumerate() {
+        for (number, node) in graph.nodes().iter().enumerate() {
             for edge in graph.edges(number) {
-                let weight = weights.weight(edge.stats);
-                if weight > 0 && filter.selects(node.turn, edge.stats) {
+                let weight = base(node.key, edge.mv, edge.data.stats);
+                if weight > 0 && filter.selects(node.data, edge.data.stats) {
                     let lowered = self.lowered(node.key, edge.mv, weight);
                     summary.lowered += u64::from(0 < lowered && lowered < weight);
                     summary.left_out += u64::from(lowered == 0);
@@ -293,15 +312,20 @@ impl MinimaxFactors {
 
     /// Returns the total weight of all moves in the starting position after the factors are applied, in percent of
     /// their total weight before, or 100 if the book contains none of these moves. The starting position is the first
-    /// node of `graph`. `filter` and `weights` determine the weights before the factors are applied.
-    fn first_percent(&self, graph: &MinimaxGraph, filter: &MoveFilter, weights: &Weights) -> u8 {
-        let Some(node) = graph.nodes.first() else {
+    /// node of `graph`. `filter` and `base` determine the weights before the factors are applied.
+    fn first_percent(
+        &self,
+        graph: &FrequentGraph,
+        filter: &MoveFilter,
+        base: &dyn Fn(u64, BookMove, Wdl) -> u64,
+    ) -> u8 {
+        let Some(node) = graph.nodes().first() else {
             return 100;
         };
         let (mut all, mut left) = (0_u64, 0);
         for edge in graph.edges(0) {
-            if filter.selects(node.turn, edge.stats) {
-                let weight = weights.weight(edge.stats);
+            if filter.selects(node.data, edge.data.stats) {
+                let weight = base(node.key, edge.mv, edge.data.stats);
                 all = all.saturating_add(weight);
                 left += self.lowered(node.key, edge.mv, weight);
             }
@@ -332,169 +356,86 @@ impl MinimaxFactors {
 }
 
 /// A graph of positions and the frequent moves between them. A move is frequent if it has at least the required number
-/// of games. The nodes are the positions with a frequent move, and the edges are the frequent moves.
-struct MinimaxGraph {
-    nodes: Vec<MinimaxNode>,
-    edges: Vec<MinimaxEdge>,
-    /// The number of all moves that the book contains before the factors are applied, including those in positions
-    /// that are no nodes.
-    selected: u64,
-}
+/// of games. The data of a node is the side to move.
+type FrequentGraph = MoveGraph<Color, FrequentMove>;
 
-struct MinimaxNode {
-    key: u64,
-    turn: Color,
-    /// The end of the position's range in the list of edges. The range begins where the range of the previous node
-    /// ends.
-    end: usize,
-}
-
-#[derive(Copy, Clone)]
-struct MinimaxEdge {
-    mv: BookMove,
+/// The data of a move in a [`FrequentGraph`].
+struct FrequentMove {
     stats: Wdl,
     /// The lower bound of the confidence interval of the score.
     sure: f64,
-    /// The position after the move: its key while the graph is built, then its index in `nodes`, or
-    /// [`MinimaxEdge::NOWHERE`] if it has no moves.
-    after: u64,
 }
 
-impl MinimaxEdge {
-    const NOWHERE: u64 = u64::MAX;
-
+impl Edge<FrequentMove> {
     /// Returns an upper bound on the score of this move for the side that plays it: 1 minus the value of the position
     /// after the move. `values` contains the values of the graph's positions. If the graph does not contain the
     /// position after the move, returns 1.
     fn score_bound(&self, values: &[f64]) -> f64 {
-        let after = usize::try_from(self.after).ok();
-        let value = after.and_then(|after| values.get(after));
-        1.0 - value.unwrap_or(&0.0)
+        1.0 - self.after(values).unwrap_or(&0.0)
     }
 }
 
-impl MinimaxGraph {
-    fn of(
-        counts: &Counts,
-        filter: &MoveFilter,
-        weights: &Weights,
-        starts: impl Iterator<Item = Result<VariantPosition>>,
-        memory: &Memory,
-        path: &Path,
-    ) -> Result<MinimaxGraph> {
-        let source = FrequentMoves {
-            finder: counts.finder()?,
-            min_game: filter.min_game,
-            scratch: RefCell::default(),
-        };
-        let selects = |turn, stats| weights.weight(stats) > 0 && filter.selects(turn, stats);
-        let (positions, moves, selected) = source.sizes(counts, selects)?;
-        // Twice the memory of the graph is needed, because each position also has an entry in the map of numbers, and
-        // each move may get an entry in `shares`.
-        let bytes = 2 * (positions * size_of::<MinimaxNode>() + moves * size_of::<MinimaxEdge>());
-        if bytes > memory.bytes {
-            let problem = Diagnosis::new(format!(
-                "minimax needs {} MiB more memory for the moves that were played in at least {} games",
-                (bytes - memory.bytes).div_ceil(1 << 20),
-                filter.min_game
-            ));
-            let problem = problem
-                .advise(Advice::larger("memory"))
-                .advise(Advice::larger("min-game"));
-            return Err(Error::too_large(path, problem));
-        }
-        let mut graph = MinimaxGraph {
-            nodes: Vec::new(),
-            edges: Vec::new(),
-            selected,
-        };
-        let mut numbers: FxHashMap<u64, u64> = FxHashMap::default();
-        let (memory, meter) = (memory.share(4), Meter::default());
-        each_position(&source, starts, memory, &meter, &mut |pos| {
-            if !numbers.contains_key(&pos.key()) && graph.add(pos, &source.kept(pos)?) {
-                numbers.insert(pos.key(), graph.nodes.len() as u64 - 1);
-            }
-            Ok(graph.nodes.len() < positions)
-        })?;
-        for edge in &mut graph.edges {
-            edge.after = numbers
-                .get(&edge.after)
-                .copied()
-                .unwrap_or(MinimaxEdge::NOWHERE);
-        }
-        Ok(graph)
-    }
-
-    /// Adds the position `pos` and its moves to the graph, and returns `true`. If `moves` is empty, adds nothing and
-    /// returns `false`.
-    fn add(&mut self, pos: &Keyed<VariantPosition>, moves: &[(MoveCount, Move)]) -> bool {
-        for (count, mv) in moves {
-            let mut after = pos.clone();
-            after.play(*mv);
-            self.edges.push(MinimaxEdge {
-                mv: count.mv,
-                stats: count.stats,
-                sure: count.stats.lower_bound(),
-                after: after.key(),
-            });
-        }
-        if !moves.is_empty() {
-            self.nodes.push(MinimaxNode {
-                key: pos.key(),
-                turn: pos.position().turn(),
-                end: self.edges.len(),
-            });
-        }
-        !moves.is_empty()
-    }
-
-    fn edges(&self, node: usize) -> &[MinimaxEdge] {
-        let first = node
-            .checked_sub(1)
-            .map_or(0, |before| self.nodes[before].end);
-        &self.edges[first..self.nodes[node].end]
-    }
-
-    /// Computes the value of each position in the graph: the score, from 0 to 1, that the side to move can expect if it
-    /// plays well. Returns the values in the order of the graph's nodes.
-    fn values(&self) -> Vec<f64> {
-        let mut values = vec![0.0; self.nodes.len()];
-        for _ in 0..MAX_LOOKAHEAD {
-            let best = |number| {
-                let moves = self.edges(number).iter();
-                let scores = moves.map(|edge| edge.sure.min(edge.score_bound(&values)));
-                scores.fold(0.0, f64::max)
-            };
-            let next: Vec<f64> = (0..self.nodes.len()).map(best).collect();
-            if next == values {
-                break;
-            }
-            values = next;
-        }
-        values
-    }
+/// Computes the value of each position in the graph: the score, from 0 to 1, that the side to move can expect if it
+/// plays well. Returns the values in the order of the graph's nodes.
+fn expected_scores(graph: &FrequentGraph) -> Vec<f64> {
+    graph.values(vec![0.0; graph.nodes().len()], |number, values| {
+        let moves = graph.edges(number).iter();
+        let scores = moves.map(|edge| edge.data.sure.min(edge.score_bound(values)));
+        scores.fold(0.0, f64::max)
+    })
 }
 
 /// A source of moves for a walk through positions. It returns the legal moves of a position that were played in at
 /// least `min_game` games.
-struct FrequentMoves<'a> {
+pub(super) struct FrequentMoves<'a> {
     finder: Finder<'a>,
     min_game: u64,
     scratch: RefCell<LookUpBuffers>,
 }
 
-impl FrequentMoves<'_> {
+impl<'a> FrequentMoves<'a> {
+    pub(super) fn of(counts: &'a Counts, min_game: u64) -> Result<FrequentMoves<'a>> {
+        Ok(FrequentMoves {
+            finder: counts.finder()?,
+            min_game,
+            scratch: RefCell::default(),
+        })
+    }
+
+    /// Returns an error if a graph that needs `bytes` bytes exceeds the budget `memory`. The error names `path`, the
+    /// path of the book, and `operation`, which needs the graph.
+    pub(super) fn refuse_large(
+        &self,
+        bytes: usize,
+        operation: &str,
+        memory: &Memory,
+        path: &Path,
+    ) -> Result<()> {
+        if bytes <= memory.bytes {
+            return Ok(());
+        }
+        let problem = Diagnosis::new(format!(
+            "{operation} needs {} MiB more memory for the moves that were played in at least {} games",
+            (bytes - memory.bytes).div_ceil(1 << 20),
+            self.min_game
+        ));
+        let problem = problem
+            .advise(Advice::larger("memory"))
+            .advise(Advice::larger("min-game"));
+        Err(Error::too_large(path, problem))
+    }
+
     fn keeps(&self, stats: Wdl) -> bool {
         stats.games() >= self.min_game
     }
 
     /// Returns an upper bound on the size of the graph of `counts`: the number of positions with a move that was played
     /// in at least `min_game` games, and the number of such moves. Also returns for how many of them `selects` returns
-    /// `true`.
-    fn sizes(
+    /// `true`. Its arguments are the key of the position, the side to move, and the move with its results.
+    pub(super) fn sizes(
         &self,
         counts: &Counts,
-        selects: impl Fn(Color, Wdl) -> bool,
+        selects: impl Fn(u64, Color, &MoveCount) -> bool,
     ) -> Result<(usize, usize, u64)> {
         let (mut positions, mut moves, mut selected) = (0, 0, 0);
         for shard in 0..counts.shard_count() {
@@ -503,14 +444,14 @@ impl FrequentMoves<'_> {
                 if key != 0 && kept().count() > 0 {
                     positions += 1;
                     moves += kept().count();
-                    selected += kept().filter(|count| selects(turn, count.stats)).count() as u64;
+                    selected += kept().filter(|count| selects(key, turn, count)).count() as u64;
                 }
             })?;
         }
         Ok((positions, moves, selected))
     }
 
-    fn kept(&self, pos: &Keyed<VariantPosition>) -> Result<Vec<(MoveCount, Move)>> {
+    pub(super) fn kept(&self, pos: &Keyed<VariantPosition>) -> Result<Vec<(MoveCount, Move)>> {
         let mut scratch = self.scratch.borrow_mut();
         let found = self
             .finder

@@ -2,13 +2,17 @@
 
 use std::{fmt, sync::Arc};
 
-use shakmaty::{Color, Move};
+use rustc_hash::FxHashMap;
+use shakmaty::Move;
 
 use super::{
-    layout::{Eval, Score},
     store::Evals,
+    value::{Value, Worth},
 };
-use crate::{chess::position::Rules, error::Result};
+use crate::{
+    chess::position::{Keyed, Rules},
+    error::Result,
+};
 
 /// A limit on how much worse a move may be than the best alternative, according to a store of evaluations.
 ///
@@ -22,6 +26,9 @@ use crate::{chess::position::Rules, error::Result};
 #[derive(Clone, PartialEq, Debug)]
 pub struct MaxLoss {
     evals: Arc<Evals>,
+    /// Values of positions for the side to move, by position key. They replace the evaluations of these positions when
+    /// a move leads to them.
+    values: Option<Arc<FxHashMap<u64, Value>>>,
     centipawns: u16,
     keeps_one: bool,
 }
@@ -35,27 +42,12 @@ pub(crate) enum Loss {
     Mate,
 }
 
-/// The value of a move for the side that plays it, with the depth of the evaluation from which the value comes.
-#[derive(Copy, Clone)]
-struct JudgedMove {
-    worth: Worth,
-    depth: u8,
-}
-
-/// The value of a move for the side that plays it. A greater value is better for this side. Mates in different numbers
-/// of moves have equal values.
-#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord)]
-enum Worth {
-    Mated,
-    Centipawns(i16),
-    Mates,
-}
-
 impl MaxLoss {
     /// Creates a limit of `centipawns` on the loss of a move. Losses are computed from the evaluations in `evals`.
-    pub fn new(evals: Evals, centipawns: u16) -> MaxLoss {
+    pub fn new(evals: impl Into<Arc<Evals>>, centipawns: u16) -> MaxLoss {
         MaxLoss {
-            evals: Arc::new(evals),
+            evals: evals.into(),
+            values: None,
             centipawns,
             keeps_one: false,
         }
@@ -65,6 +57,15 @@ impl MaxLoss {
     #[must_use]
     pub fn keep_one(self, keeps_one: bool) -> MaxLoss {
         MaxLoss { keeps_one, ..self }
+    }
+
+    /// Sets values of positions that replace their evaluations when a move leads to them. The values hold for the side
+    /// to move, and their keys are position keys.
+    pub(crate) fn with_values(&self, values: Arc<FxHashMap<u64, Value>>) -> MaxLoss {
+        MaxLoss {
+            values: Some(values),
+            ..self.clone()
+        }
     }
 
     /// Returns `true` if a position keeps one move even if all of its moves exceed the limit.
@@ -88,17 +89,17 @@ impl MaxLoss {
     ///
     /// Returns an error if the store of evaluations cannot be read or is damaged.
     pub(crate) fn judge<P: Rules>(&self, pos: &P, moves: &[Move]) -> Result<Vec<Option<Loss>>> {
-        let own = moves.iter().map(|mv| self.worth(pos, *mv));
-        let own: Vec<Option<JudgedMove>> = own.collect::<Result<_>>()?;
+        let own = moves.iter().map(|mv| self.value_of_move(pos, *mv));
+        let own: Vec<Option<Value>> = own.collect::<Result<_>>()?;
         if own.iter().all(Option::is_none) {
             return Ok(vec![None; moves.len()]);
         }
         let whole = self.evals.of_position(pos)?;
-        let mut others = Vec::from_iter(whole.map(|eval| JudgedMove::of(eval, pos.turn())));
+        let mut others = Vec::from_iter(whole.map(|eval| Value::of(eval, pos.turn())));
         for mv in pos.legal_moves() {
-            others.extend(self.worth(pos, mv)?);
+            others.extend(self.value_of_move(pos, mv)?);
         }
-        let loss = |own: JudgedMove| {
+        let loss = |own: Value| {
             let others = others.iter().filter(|other| other.counts_for(own));
             let best = others.map(|other| other.worth).max();
             match (own.worth, best.unwrap_or(own.worth)) {
@@ -112,49 +113,20 @@ impl MaxLoss {
         Ok(own.into_iter().map(|own| own.map(loss)).collect())
     }
 
-    /// Returns the value of the move `mv` for the side that plays it, or `None` if the position after the move has no
-    /// evaluation. A move that gives checkmate or stalemate needs no evaluation.
-    fn worth<P: Rules>(&self, pos: &P, mv: Move) -> Result<Option<JudgedMove>> {
+    /// Returns the value of the move `mv` for the side that plays it, or `None` if neither the values of positions nor
+    /// the store contain the position after the move. A move that gives checkmate or stalemate needs no evaluation.
+    fn value_of_move<P: Rules>(&self, pos: &P, mv: Move) -> Result<Option<Value>> {
         let mut after = pos.clone();
         after.play_unchecked(mv);
-        let sure = |worth| JudgedMove {
-            worth,
-            depth: u8::MAX,
+        let backed_up = self.values.as_ref().and_then(|values| {
+            let key = Keyed::new(after.clone()).key();
+            values.get(&key).copied()
+        });
+        let value = match backed_up {
+            Some(value) => Some(value),
+            None => self.evals.value(&after)?,
         };
-        if after.is_checkmate() {
-            return Ok(Some(sure(Worth::Mates)));
-        }
-        if after.is_stalemate() {
-            return Ok(Some(sure(Worth::Centipawns(0))));
-        }
-        let eval = self.evals.of_position(&after)?;
-        Ok(eval.map(|eval| JudgedMove::of(eval, pos.turn())))
-    }
-}
-
-impl JudgedMove {
-    fn of(eval: Eval, side: Color) -> JudgedMove {
-        JudgedMove {
-            worth: Worth::of(eval.score.seen_from(side)),
-            depth: eval.depth,
-        }
-    }
-
-    /// Returns `true` if a move with the value `other` may be compared with the alternative `self`. This is the case if
-    /// at least one of the two values is a mate, or if the depth of `self` is at least half the depth of `other`.
-    fn counts_for(self, other: JudgedMove) -> bool {
-        let are_centipawns = [self, other].map(|known| matches!(known.worth, Worth::Centipawns(_)));
-        are_centipawns != [true; 2] || u16::from(self.depth) * 2 >= other.depth.into()
-    }
-}
-
-impl Worth {
-    fn of(score: Score) -> Worth {
-        match (score.as_centipawns(), score.as_mate()) {
-            (Some(centipawns), _) => Worth::Centipawns(centipawns),
-            (None, moves) if moves > Some(0) => Worth::Mates,
-            (None, _) => Worth::Mated,
-        }
+        Ok(value.map(Value::for_opponent))
     }
 }
 

@@ -29,14 +29,14 @@ mod maker;
 #[cfg(feature = "parquet")]
 mod parquet;
 mod store;
+mod value;
 mod writer;
 
 use std::{fmt, path::PathBuf};
 
 use serde::Serialize;
 
-pub(crate) use self::loss::Loss;
-pub(crate) use self::{analysis::check_memory, games::evaluation};
+pub(crate) use self::{analysis::check_memory, games::evaluation, loss::Loss, value::Value};
 pub use self::{
     analysis::{EngineOptions, Positions, read_positions},
     journal::kept_journal,

@@ -31,7 +31,7 @@
 mod parquet_rows;
 mod table;
 
-use std::{cell::RefCell, collections::HashSet, sync::Arc};
+use std::{cell::RefCell, collections::HashSet, iter::once, sync::Arc};
 
 use rayon::{ThreadPool, prelude::*};
 use serde::Serialize;
@@ -47,8 +47,8 @@ use crate::{
     error::{Advice, Diagnosis, Error, Result},
     formats::{
         book::{
-            Book, BookMaker, BookSummary, Entry, LossSummary, MinimaxSummary, Weights,
-            each_move_once,
+            Book, BookMaker, BookSummary, Entry, EvalWeights, EvalWeightsSummary, LossSummary,
+            MinimaxSummary, Weights, each_move_once,
         },
         counts::{CountBatch, Counts, Finder, LookUpBuffers, MoveFilter, Tally},
         evals::MaxLoss,
@@ -88,6 +88,8 @@ pub struct Convert {
     /// The maximum loss of evaluation that a move may cause. Moves that lose more are omitted from a book. Default: no
     /// limit.
     pub max_loss: Option<MaxLoss>,
+    /// The rule that computes the weights of a book's moves from evaluations. Default: weights depend only on results.
+    pub eval_weights: Option<EvalWeights>,
     /// Whether a header is written to a book. Default: yes.
     pub header: bool,
     /// The number of threads that process rows. 0 means one per core. Default: 0.
@@ -112,6 +114,8 @@ pub struct Converted {
     /// The moves whose weights were lowered because of the results of later moves (minimax). `None` if minimax is not
     /// used.
     pub minimax: Option<MinimaxSummary>,
+    /// The moves of the book whose weights come from evaluations. `None` if weights depend only on results.
+    pub eval_weights: Option<EvalWeightsSummary>,
     /// The number of rows that could not be read, and the error of the first one.
     pub skipped_rows: SkippedRows,
     /// The number of active rows that the move filter excluded from a table.
@@ -151,6 +155,7 @@ impl Convert {
             weights: Weights::default(),
             comment: None,
             max_loss: None,
+            eval_weights: None,
             header: true,
             threads: 0,
             memory: Memory::default(),
@@ -188,9 +193,14 @@ impl Convert {
             let weights = &self.weights;
             let maker = pool.install(|| {
                 let mut maker = BookMaker::new(&counts, &filter, weights)?;
+                let starts: Vec<VariantPosition> = once(variant.start()).chain(starts).collect();
+                let starts = || starts.iter().cloned().map(Ok);
+                let memory = self.memory.share(2);
+                if let Some(rule) = &self.eval_weights {
+                    maker = maker.with_evals(rule, starts(), &memory, path)?;
+                }
                 if weights.minimax.is_some() {
-                    let starts = [variant.start()].into_iter().chain(starts).map(Ok);
-                    maker = maker.with_minimax(starts, &self.memory.share(2), path)?;
+                    maker = maker.with_minimax(starts(), &memory, path)?;
                 }
                 match &self.max_loss {
                     Some(max_loss) => {
@@ -236,6 +246,7 @@ impl Convert {
                 book: Some(summary),
                 losses: maker.losses(),
                 minimax: maker.minimax(),
+                eval_weights: maker.eval_weights(),
                 skipped_rows,
                 ..Converted::default()
             })

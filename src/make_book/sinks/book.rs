@@ -34,7 +34,7 @@ pub(super) fn plan<'a>(
     let path = options.bin.as_deref()?;
     needs.keys = true;
     needs.weights = true;
-    needs.starts |= options.weights.minimax.is_some();
+    needs.starts |= options.weights.minimax.is_some() || options.eval_weights.is_some();
     needs.numbered_variants = true;
     Some(Plan::of_counts(path, move || {
         refuse_unnumbered(options, path)?;
@@ -62,22 +62,29 @@ fn refuse_unnumbered(options: &MakeBook, path: &Path) -> Result<()> {
 }
 
 impl BookSink<'_> {
-    /// Applies the options `--minimax` and `--max-loss` to the book in `counted`, and returns the changed book.
-    /// `--minimax` lowers weights. `--max-loss` drops moves that lose too much according to evaluations. Returns `None`
-    /// if neither option is given.
+    /// Applies the options `--weights`, `--minimax` and `--max-loss` to the book in `counted`, and returns the changed
+    /// book. `--weights` computes weights from evaluations, and `--minimax` lowers weights. `--max-loss` drops moves that
+    /// lose too much according to evaluations. Returns `None` if no option is given.
     fn adjusted<'a>(&self, counted: &CollectedData<'a>) -> Result<Option<BookMaker<'a>>> {
         let counts = counted.counts.bytes_in_memory() as usize;
         let memory = Budget::memory_left(self.options, counts, counted.held_bytes);
         let variant = self.options.variant.only().unwrap_or_default();
-        let mut book = None;
-        if self.options.weights.minimax.is_some() {
+        let starts = || {
             let others = counted.games.starts.all();
             let others = others.filter_map(|start| match start {
                 Ok((epd, _)) => variant.parse_fen(&epd).ok().map(Ok),
                 Err(err) => Some(Err(err)),
             });
-            let starts = once(Ok(variant.start())).chain(others);
-            book = Some(counted.weighed().with_minimax(starts, &memory, self.path)?);
+            once(Ok(variant.start())).chain(others)
+        };
+        let mut book = None;
+        if let Some(rule) = &self.options.eval_weights {
+            let weighed = counted.weighed();
+            book = Some(weighed.with_evals(rule, starts(), &memory, self.path)?);
+        }
+        if self.options.weights.minimax.is_some() {
+            let weighed = book.as_ref().unwrap_or_else(|| counted.weighed());
+            book = Some(weighed.with_minimax(starts(), &memory, self.path)?);
         }
         let Some(max_loss) = &self.options.max_loss else {
             return Ok(book);
@@ -134,6 +141,7 @@ impl Sink for BookSink<'_> {
             &self.options.memory.temp_dir,
         )?;
         let (summary, losses, minimax) = (book.summary(), book.losses(), book.minimax());
+        let eval_weights = book.eval_weights();
         counted.games.report.book = Some(BookReport {
             path: self.path.to_owned(),
             entries: summary.entries,
@@ -141,6 +149,7 @@ impl Sink for BookSink<'_> {
             scale: summary.scale,
             losses,
             minimax,
+            eval_weights,
         });
         self.file.finish()
     }
