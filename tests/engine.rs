@@ -160,7 +160,14 @@ fn known_positions_are_answered() {
             "{said:?}"
         );
         let said = session.ask("go searchmoves a7a6", "bestmove");
+        assert!(
+            said[0].ends_with(" not listed after searchmoves"),
+            "{said:?}"
+        );
+        assert_eq!(said[1..], ["bestmove (none)"]);
+        let said = session.ask("position startpos moves a2a3\ngo", "bestmove");
         assert_eq!(said, ["info string out of book", "bestmove (none)"]);
+        session.say("position startpos moves e2e4");
         // The answer must wait for `stop` or `ponderhit`.
         session.say("go infinite");
         session.say("ponderhit");
@@ -177,12 +184,290 @@ fn known_positions_are_answered() {
             "{said:?}"
         );
         assert_eq!(session.ask("ponderhit", "bestmove").len(), 1);
-        session.say("setoption name MaxPly value 1");
-        let said = session.ask("go", "bestmove");
-        assert_eq!(said, ["info string out of book", "bestmove (none)"]);
         session.say("quit");
         assert!(session.child.wait().unwrap().success());
     }
+}
+
+/// Makes a file of each kind from `games`, with `name` as its name without the ending.
+fn sources_of(dir: &Path, name: &str, games: &str) {
+    fs::write(dir.join(format!("{name}.pgn")), games).unwrap();
+    let make = format!("make-book -q {name}.pgn --min-game 1 --win-factor 1 --draw-factor 1");
+    ok(
+        dir,
+        &format!(
+            "{make} --loss-factor 1 --bin {name}.bin --obs {name}.obs.db3 --explorer {name}.idx --counts {name}.counts"
+        ),
+    );
+}
+
+/// Returns the last line of the answer to `go` after `moves`, and the line before it if it is an `info string`.
+fn answer(session: &mut Session, moves: &str) -> (String, Option<String>) {
+    let mut said = session.ask(&format!("position startpos moves {moves}\ngo"), "bestmove");
+    let best = said.pop().unwrap().replace("bestmove ", "");
+    let reason = said
+        .pop()
+        .and_then(|line| Some(line.strip_prefix("info string ")?.to_owned()));
+    (best, reason)
+}
+
+#[test]
+fn sources_have_an_order() {
+    let dir = temp();
+    let dir = dir.path();
+    sources_of(dir, "mine", "1. d4 d5 2. c4 1-0\n");
+    sources_of(
+        dir,
+        "masters",
+        "1. e4 e5 2. Nf3 Nc6 1-0\n\n1. d4 Nf6 2. c4 e6 1-0\n\n1. e4 e5 2. Nf3 Nf6 1-0\n",
+    );
+    for [mine, masters] in [
+        ["mine.bin", "masters.idx"],
+        ["mine.idx", "masters.bin"],
+        ["mine.obs.db3", "masters.pgn"],
+        ["mine.counts", "masters.obs.db3"],
+    ] {
+        let mut session = Session::start(dir, &format!("engine {mine} {masters} --play best"));
+        assert_eq!(answer(&mut session, "").0, "d2d4 ponder d7d5", "{mine}");
+        assert_eq!(answer(&mut session, "e2e4").0, "e7e5 ponder g1f3", "{mine}");
+        let mut session = Session::start(dir, &format!("engine {masters} {mine} --play best"));
+        assert_eq!(answer(&mut session, "").0, "e2e4 ponder e7e5", "{mine}");
+        assert_eq!(answer(&mut session, "d2d4 d7d5").0, "c2c4", "{mine}");
+    }
+}
+
+#[test]
+fn a_source_may_be_for_one_color() {
+    let dir = temp();
+    let dir = dir.path();
+    sources_of(dir, "white", "1. e4 e5 2. Nf3 Nc6 1-0\n");
+    sources_of(
+        dir,
+        "black",
+        "1. d4 f5 2. g3 Nf6 0-1\n\n1. e4 c5 2. Nf3 d6 0-1\n",
+    );
+    for ending in ["bin", "obs.db3", "idx", "counts", "pgn"] {
+        let line = format!("engine white.{ending}:white black.{ending}:BLACK --play best");
+        let mut session = Session::start(dir, &line);
+        for (moves, expected) in [
+            ("", "e2e4 ponder e7e5"),
+            ("e2e4 e7e5", "g1f3 ponder b8c6"),
+            ("e2e4", "c7c5 ponder g1f3"),
+            ("d2d4", "f7f5 ponder g2g3"),
+            // The source for Black contains White's next move, and the source for White contains Black's.
+            ("d2d4 f7f5", "(none)"),
+            ("e2e4 e7e5 g1f3", "(none)"),
+        ] {
+            let (best, reason) = answer(&mut session, moves);
+            assert_eq!(best, expected, "{ending} {moves}");
+            let is_out = expected == "(none)";
+            assert_eq!(
+                reason.as_deref() == Some("out of book"),
+                is_out,
+                "{ending} {moves}"
+            );
+        }
+    }
+    // The source keeps its results, so limits apply to it.
+    let mut session = Session::start(dir, "engine white.idx:white --min-score 60");
+    let said = session.ask("position startpos\ngo", "bestmove");
+    assert!(said[0].contains(" wdl "), "{said:?}");
+    ok(dir, "engine white.obs.db3:white --min-score 60");
+    let error = fails(dir, "engine white.bin:white --min-score 60", 2);
+    assert!(error.contains("contain only weights"), "{error}");
+}
+
+#[test]
+fn the_book_can_be_left_early() {
+    let dir = temp();
+    let dir = dir.path();
+    let line = "1. e4 e5 2. Nf3 Nc6 3. Bb5 1-0\n";
+    let shorter = "1. d4 d5 1-0\n\n1. d4 d5 1-0\n\n1. e4 c5 1-0\n";
+    sources_of(dir, "a", &format!("{line}\n{shorter}"));
+    ok(
+        dir,
+        "make-book -q a.pgn --min-game 1 --only-white --bin white.bin",
+    );
+    let end = |moves: u32| {
+        let moves = if moves == 1 {
+            "1 move".to_owned()
+        } else {
+            format!("{moves} moves")
+        };
+        let number = moves.split(' ').next().unwrap();
+        format!(
+            "the sources contain {moves} of this position, but none is played: {number} too close to the end of the \
+             sources (Leave Before End 3)"
+        )
+    };
+    for source in ["a.bin", "a.obs.db3", "a.idx", "a.pgn", "a.counts"] {
+        let mut session = Session::start(
+            dir,
+            &format!("engine {source} --leave-before-end 3 --play best"),
+        );
+        let said = session.ask("uci", "uciok");
+        let declared = "option name Leave Before End type spin default 3 min 0 max 100";
+        assert!(said.iter().any(|line| line == declared), "{said:?}");
+        for (moves, expected, reason) in [
+            // More games begin with 1. d4, and a reply to 1. e4 ends the game, but one line is long enough.
+            ("", "e2e4 ponder ", None),
+            ("e2e4", "e7e5 ponder g1f3", None),
+            ("e2e4 e7e5", "g1f3 ponder b8c6", None),
+            ("e2e4 e7e5 g1f3", "(none)", Some(end(1))),
+            ("e2e4 e7e5 g1f3 b8c6", "(none)", Some(end(1))),
+            ("d2d4", "(none)", Some(end(1))),
+            ("a2a3", "(none)", Some("out of book".to_owned())),
+        ] {
+            let (best, said) = answer(&mut session, moves);
+            assert!(best.starts_with(expected), "{source} {moves}: {best}");
+            if reason.is_some() {
+                assert_eq!(said, reason, "{source} {moves}");
+            }
+        }
+        session.say("setoption name Leave Before End value 6");
+        assert_eq!(answer(&mut session, "").0, "(none)", "{source}");
+        session.say("setoption name Leave Before End value 5");
+        assert!(answer(&mut session, "").0.starts_with("e2e4 "), "{source}");
+        session.say("setoption name Leave Before End value 0");
+        assert_eq!(
+            answer(&mut session, "e2e4 e7e5 g1f3 b8c6").0,
+            "f1b5",
+            "{source}"
+        );
+
+        // Both colors play the moves of the source with a number up to the depth.
+        session.say("setoption name Max Book Depth value 2");
+        for (moves, expected) in [
+            ("e2e4 e7e5", "g1f3"),
+            ("e2e4 e7e5 g1f3", "b8c6"),
+            ("e2e4 e7e5 g1f3 b8c6", "(none)"),
+        ] {
+            let (best, reason) = answer(&mut session, moves);
+            assert_eq!(
+                best.split(' ').next().unwrap(),
+                expected,
+                "{source} {moves}"
+            );
+            let text = "the sources are used up to move 2 (Max Book Depth)";
+            assert_eq!(
+                reason.as_deref() == Some(text),
+                expected == "(none)",
+                "{source} {moves}"
+            );
+        }
+        let said = session.ask("setoption name Max Book Depth value 10001", "info");
+        assert!(said[0].contains("out of range"), "{said:?}");
+    }
+    // A book for one side continues after every move of the opponent to which it has an answer.
+    for (plies, expected) in [(1, "e2e4"), (3, "e2e4"), (5, "e2e4"), (6, "(none)")] {
+        let line =
+            format!("engine white.bin --play best --leave-before-end {plies} --max-book-depth 1");
+        let mut session = Session::start(dir, &line);
+        let best = answer(&mut session, "").0;
+        // In the book, 1. d4 has the same weight as 1. e4.
+        let best = if plies == 1 {
+            best.replace("d2d4", "e2e4")
+        } else {
+            best
+        };
+        assert_eq!(best, expected, "{plies}");
+    }
+    for refused in [
+        "--leave-before-end 101",
+        "--max-book-depth 10001",
+        "--max-book-depth -1",
+    ] {
+        fails(dir, &format!("engine a.bin {refused}"), 2);
+    }
+}
+
+#[test]
+fn the_reason_for_leaving_the_book_is_said() {
+    let dir = temp();
+    let dir = dir.path();
+    let games = "1. e4 e5 0-1\n\n1. e4 e5 1/2-1/2\n\n1. d4 d5 *\n\n1. c4 c5 1-0\n\n1. Nf3 Nf6 0-1\n\n1. Nf3 Nf6 0-1\n";
+    sources_of(dir, "a", games);
+    for source in ["a.idx", "a.pgn"] {
+        let mut session = Session::start(
+            dir,
+            &format!("engine {source} --min-score 45 --min-games 2"),
+        );
+        let (best, reason) = answer(&mut session, "");
+        assert_eq!(best, "(none)");
+        let text = "the sources contain 4 moves of this position, but none is played: 2 with a score below 45 % \
+                    (MinScore), 2 with fewer than 2 games (MinGames)";
+        assert_eq!(reason.as_deref(), Some(text));
+        session.say("setoption name MinGames value 1");
+        let (best, _) = answer(&mut session, "");
+        assert_eq!(best, "c2c4 ponder c7c5");
+        let said = session.ask("go searchmoves d2d4", "bestmove");
+        let text = "2 with a score below 45 % (MinScore), 1 without a finished game (MinScore), 1 not listed after searchmoves";
+        assert!(said[0].ends_with(text), "{said:?}");
+        assert_eq!(said[1..], ["bestmove (none)"]);
+        assert_eq!(answer(&mut session, "a2a3").1.unwrap(), "out of book");
+    }
+}
+
+/// The engine behind waits for `ponderhit` or `stop`, like every engine that ponders.
+#[cfg(unix)]
+#[test]
+fn pondering_works_in_the_book_and_behind_it() {
+    let dir = temp();
+    let dir = dir.path();
+    sources_of(
+        dir,
+        "a",
+        "1. e4 e5 2. Nf3 1-0\n\n1. e4 c5 2. Nf3 1-0\n\n1. e4 c5 2. Nc3 1-0\n",
+    );
+    with_engine(
+        dir,
+        "while read -r line; do case $line in uci) echo 'option name Ponder type check default false'; echo uciok;; \
+         isready) echo readyok;; quit) exit;; go*ponder*) echo info string told $line;; \
+         ponderhit|stop) echo info string told $line; echo bestmove a7a6 ponder a2a4;; \
+         *) echo info string told $line;; esac; done",
+    );
+    let mut alone = Session::start(dir, "engine a.idx --play best");
+    let mut both = Session::start(dir, "engine a.idx --play best -- ./engine.sh");
+    for session in [&mut alone, &mut both] {
+        let said = session.ask("uci", "uciok");
+        let declared = "option name Ponder type check default false";
+        assert_eq!(said.iter().filter(|line| *line == declared).count(), 1);
+        session.say("setoption name Ponder value true");
+        session.ask("isready", "readyok");
+        // The most played reply is the one to ponder on, and the next search is about it.
+        assert_eq!(answer(session, "").0, "e2e4 ponder c7c5");
+        for end in ["ponderhit", "stop"] {
+            session.say("position startpos moves e2e4 c7c5\ngo ponder wtime 1000 btime 1000");
+            let said = session.ask("isready", "readyok");
+            assert!(
+                !said.iter().any(|line| line.starts_with("bestmove")),
+                "{said:?}"
+            );
+            let said = session.ask(end, "bestmove");
+            assert!(said.last().unwrap().starts_with("bestmove "), "{said:?}");
+            assert!(!said.iter().any(|line| line.contains(" told ")), "{said:?}");
+        }
+    }
+    for end in ["ponderhit", "stop"] {
+        both.say("position startpos moves a2a3\ngo ponder wtime 1000");
+        let said = both.ask("isready", "readyok");
+        let told = ["position startpos moves a2a3", "go ponder wtime 1000"]
+            .map(|line| format!("info string told {line}"));
+        assert_eq!(said[..said.len() - 1], told);
+        let said = both.ask(end, "bestmove");
+        assert_eq!(
+            said,
+            [
+                format!("info string told {end}"),
+                "bestmove a7a6 ponder a2a4".to_owned()
+            ]
+        );
+    }
+    let said = alone.ask(
+        "position startpos moves a2a3\ngo ponder\nponderhit",
+        "bestmove",
+    );
+    assert_eq!(said, ["info string out of book", "bestmove (none)"]);
 }
 
 #[test]

@@ -24,7 +24,7 @@ pub fn run(data: &[u8]) {
     make.bin(&bin).run().expect("the games are sound");
     let book = Book::open(&bin).expect("it was just written");
     let engine = SourceEngine {
-        sources: vec![EngineSource::Moves(Box::new(book))],
+        sources: vec![(EngineSource::Moves(Box::new(book)), None)],
         settings: Settings {
             seed: 1,
             ..Settings::default()

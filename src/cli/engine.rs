@@ -26,23 +26,27 @@ use polybook::{
     repertoire::OpenedSource,
     storage::output::is_directory,
 };
+use shakmaty::Color;
 
 /// Play the moves of books, databases, indexes and games as a UCI engine
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
-A SOURCE is a Polyglot book, an OOBS database, an index, counts, a PGN file, or a repertoire with its side: my.pgn:white. The
-first source that knows a position answers. An index of a PGN file is kept in the cache of serve. ENGINE, with its arguments
-after --, plays in positions that no source knows; without it, the answer is bestmove (none).
+A SOURCE is a Polyglot book, an OOBS database, an index, counts or a PGN file. The first source that knows a position answers,
+so give your own first. FILE:white or FILE:black is a source only for games in which the engine has this color; a PGN file
+is then read as a repertoire, with its variations. An index of a PGN file is kept in the cache of serve. ENGINE, with its
+arguments after --, plays in positions that no source knows; without it, the answer is bestmove (none).
 
-A program that speaks UCI sets the options below, except --exact and --result, under the names Play, Seed, MinScore,
-MinGames, MaxPly, Fallback, Player, Color and so on. MultiPV sets how many moves an answer lists.
+A program that speaks UCI sets the options below under the names Play, Seed, MinScore, MinGames, Max Book Depth, Leave
+Before End, Fallback, Player, Color and so on. MultiPV sets how many moves an answer lists.
 
 Examples:
   polybook engine book.bin
   polybook engine my.pgn:white masters.idx --min-score 45 -- stockfish
+  polybook engine white.bin:white black.bin:black --max-book-depth 12
   polybook engine games.pgn --player \"Carlsen, Magnus\" --color black")]
 pub struct Args {
-    /// Books, OOBS databases, indexes, counts or PGN files; or repertoires, written as FILE:white or FILE:black
+    /// Books, OOBS databases, indexes, counts or PGN files, the most important first; with :white or :black after the
+    /// name, only for this color
     #[arg(value_name = "SOURCE", required = true)]
     sources: Vec<PathBuf>,
 
@@ -70,9 +74,15 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = count::<u64>(0))]
     min_games: u64,
 
-    /// Play moves of the sources only in the first N half-moves of a game; 0 means no limit
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    max_ply: u32,
+    /// Play moves of the sources only up to move N of a game; 0 means no limit. White's and Black's move have the same
+    /// number
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=10_000))]
+    max_book_depth: u32,
+
+    /// Leave the sources when fewer than N half-moves of them remain: play a move only if it begins a line of at least
+    /// N half-moves in the sources. 0 means no limit
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=100))]
+    leave_before_end: u32,
 
     /// Play no move (none) or a random legal move (random) in positions that the sources do not contain. This applies
     /// only if no ENGINE is given
@@ -90,10 +100,18 @@ pub fn run(args: Args, context: Context) -> anyhow::Result<()> {
     let filters = args.filters.for_index()?;
     let opener = Opener::with_defaults(&args.untagged, context)?;
     let sources = args.sources.iter();
-    let sources: anyhow::Result<Vec<(EngineSource, bool)>> = sources
-        .map(|path| opened(path, &opener, &filters, context))
+    let sources: anyhow::Result<Vec<((EngineSource, Option<Color>), bool)>> = sources
+        .map(|argument| {
+            let of_color = argument.to_str().and_then(|text| with_side(text).ok());
+            let (path, color) = match of_color {
+                Some((path, color)) => (path, Some(color)),
+                None => (argument.clone(), None),
+            };
+            let (source, has_results) = opened(&path, color, &opener, &filters, context)?;
+            Ok(((source, color), has_results))
+        })
         .collect();
-    let (sources, have_results): (Vec<EngineSource>, Vec<bool>) = sources?.into_iter().unzip();
+    let (sources, have_results): (Vec<_>, Vec<bool>) = sources?.into_iter().unzip();
     let limits = [
         (args.min_score > 0).then_some("--min-score"),
         (args.min_games > 0).then_some("--min-games"),
@@ -107,7 +125,7 @@ pub fn run(args: Args, context: Context) -> anyhow::Result<()> {
     }
     let has_games = sources
         .iter()
-        .any(|source| matches!(source, EngineSource::Games(_)));
+        .any(|(source, _)| matches!(source, EngineSource::Games(_)));
     if !args.filters.are_none() && !has_games {
         let usage = "filters apply to games, but no source contains games: give an explorer's index or a PGN file";
         return Err(Usage(usage.to_owned()).into());
@@ -117,7 +135,8 @@ pub fn run(args: Args, context: Context) -> anyhow::Result<()> {
         seed: args.seed,
         min_score: args.min_score,
         min_games: args.min_games,
-        max_ply: args.max_ply,
+        max_book_depth: args.max_book_depth,
+        leave_before_end: args.leave_before_end,
         fallback: args.fallback,
         filters,
         ..Settings::default()
@@ -134,13 +153,15 @@ pub fn run(args: Args, context: Context) -> anyhow::Result<()> {
     Ok(engine.run(io::stdin(), io::stdout())?)
 }
 
-/// Opens `argument` as a source of moves for the engine. The argument is a repertoire with its side (`FILE:white`), an
-/// index, a counts directory, a PGN file, a book or an OOBS database. For a PGN file, opens the file's index in the
-/// user's cache, and builds this index first if it does not exist. `filters` selects the games of an index, and
-/// `opener` contains the settings for opening the source. Also returns `true` if the source contains results of games.
-/// Returns an error if a name in `filters` occurs in no game of the index.
+/// Opens `argument` as a source of moves for the engine. The argument is an index, a counts directory, a PGN file, a
+/// book or an OOBS database. A PGN file is a repertoire if `color`, the only color that the source is for, is given. For
+/// any other PGN file, opens the file's index in the user's cache, and builds this index first if it does not exist.
+/// `filters` selects the games of an index, and `opener` contains the settings for opening the source. Also returns
+/// `true` if the source contains results of games. Returns an error if a name in `filters` occurs in no game of the
+/// index.
 fn opened(
     argument: &Path,
+    color: Option<Color>,
     opener: &Opener,
     filters: &Selection,
     context: Context,
@@ -149,10 +170,6 @@ fn opened(
         let has_results = known.has_results();
         (EngineSource::Moves(Box::new(known)), has_results)
     };
-    let repertoire = argument.to_str().map(with_side);
-    if let Some(Ok((path, color))) = repertoire {
-        return Ok(of_moves(opener.repertoire(&path, color)?));
-    }
     if argument == Path::new("-") {
         let problem =
             "standard input contains the UCI commands, so - cannot be a source: give a file";
@@ -167,6 +184,9 @@ fn opened(
         let is_named_book = ending(&path) == "bin";
         let may_have_games = FileKind::of(&path)? != FileKind::Sqlite && !is_named_book;
         if may_have_games && !is_book_or_empty(&path)? {
+            if let Some(color) = color {
+                return Ok(of_moves(opener.repertoire(argument, color)?));
+            }
             refuse_stream(argument)?;
             let index = cached_index(&path, opener.untagged, context)?;
             return Ok((games(&index, filters, context)?, true));

@@ -129,9 +129,35 @@ def chess960_and_variants():
         assert played.startswith(games.replace("P@", "@")), played
 
 
+def pondering(*behind):
+    """Plays with pondering. The opponent plays the expected reply in two of three positions."""
+    limit = chess.engine.Limit(nodes=200)
+    with chess.polyglot.open_reader("a.bin") as book, popen("a.bin", "--seed", "9", *behind) as engine:
+        expected = 0
+        for number in range(12):
+            board = chess.Board()
+            while board.ply() < 16 and (behind or book.get(board)):
+                played = engine.play(board, limit, game=number, ponder=True)
+                is_known = book.get(board) is not None
+                board.push(played.move)
+                replies = [entry for entry in book.find_all(board) if entry.weight]
+                if is_known and replies:
+                    most = max(entry.weight for entry in replies)
+                    assert played.ponder in [entry.move for entry in replies if entry.weight == most], (board, played)
+                    expected += 1
+                if board.is_game_over():
+                    break
+                moves = [entry.move for entry in replies] or list(board.legal_moves)
+                is_hit = played.ponder and (number + board.ply()) % 3
+                board.push(played.ponder if is_hit else moves[number % len(moves)])
+        assert expected > 12, expected
+
+
 counts_of_the_explorer()
 choices_follow_the_weights()
 options_are_declared()
+pondering()
 chess960_and_variants()
 if stockfish := shutil.which("stockfish") or shutil.which("stockfish", path="/usr/games"):
     games_against(stockfish)
+    pondering("--", stockfish)

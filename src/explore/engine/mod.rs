@@ -11,7 +11,7 @@
 //! # let bin = dir.path().join("book.bin");
 //! MakeBook::new([Input::file("data/famous.pgn")]).min_game(6).bin(&bin).run()?;
 //! let engine = SourceEngine {
-//!     sources: vec![EngineSource::Moves(Box::new(Book::open(&bin)?))],
+//!     sources: vec![(EngineSource::Moves(Box::new(Book::open(&bin)?)), None)],
 //!     settings: Settings { play: Play::Best, ..Settings::default() },
 //!     second_engine: None,
 //! };
@@ -36,6 +36,8 @@ use std::{
     },
     time::Duration,
 };
+
+use shakmaty::Color;
 
 use self::{
     output::LineQueue,
@@ -65,8 +67,8 @@ const QUIT_TIMEOUT: Duration = Duration::from_millis(400);
 /// engine.
 pub struct SourceEngine {
     /// The sources of moves, in the order in which they are searched. The first source that contains a position
-    /// answers.
-    pub sources: Vec<EngineSource>,
+    /// answers. A source with a color is searched only if the engine plays this color.
+    pub sources: Vec<(EngineSource, Option<Color>)>,
     /// The initial values of the UCI options.
     pub settings: Settings,
     /// The program and arguments of the second engine, which plays in positions that no source contains. `None` means

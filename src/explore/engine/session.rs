@@ -1,8 +1,9 @@
 //! A UCI session: parses and handles the commands of the user interface, handles the output of the second engine, and
 //! chooses the move to play among the moves of a source.
 
-use std::{borrow::Cow, collections::VecDeque, mem};
+use std::{borrow::Cow, cmp::Reverse, collections::VecDeque, mem};
 
+use rustc_hash::FxHashMap;
 use shakmaty::{Color, Move, Position, uci::UciMove, variant::VariantPosition};
 
 use super::{
@@ -17,9 +18,9 @@ use crate::{
         position::{Keyed, Variant, fen_of, uci},
         uci::{LONGEST_LINE, is_answer},
     },
-    error::Result,
+    error::{Result, plural},
     explore::{
-        explorer::{Explorer, Random},
+        explorer::{Explorer, Random, not_indexed},
         tree::played,
     },
     formats::walk::{MoveSource, TreeMove},
@@ -45,6 +46,10 @@ const MAX_SHOWN_PLIES: usize = 5;
 /// user is informed.
 const MAX_QUEUED_COMMANDS: usize = 64;
 
+/// The maximum number of positions that the engine looks up to decide whether the sources end soon. A book with more
+/// positions ahead does not end soon.
+const MAX_POSITIONS_AHEAD: usize = 1 << 12;
+
 /// A search whose result, `bestmove`, has not been sent yet.
 struct Search {
     /// The `bestmove` line, if a source contains the position. `None` if the second engine will determine the answer.
@@ -66,9 +71,113 @@ pub enum EngineSource {
     Games(Box<Explorer>),
 }
 
+/// The reason why the engine does not play a move that a source contains.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+enum Exclusion {
+    /// The score of the move is below [`Settings::min_score`].
+    Score,
+    /// The score of the move is unknown, and there is a minimum score.
+    Unfinished,
+    /// The move was played in fewer games than [`Settings::min_games`].
+    Games,
+    /// The weight of the move, or its number of games, is 0.
+    Weight,
+    /// The command `go` lists other moves after `searchmoves`.
+    Command,
+    /// A position would occur for the third time.
+    Repetition,
+    /// The sources end sooner than [`Settings::leave_before_end`] demands.
+    End,
+}
+
+impl Exclusion {
+    const ALL: [Exclusion; 7] = [
+        Exclusion::Score,
+        Exclusion::Unfinished,
+        Exclusion::Games,
+        Exclusion::Weight,
+        Exclusion::Command,
+        Exclusion::Repetition,
+        Exclusion::End,
+    ];
+
+    /// Describes the moves that are excluded for this reason, in words that follow their number.
+    fn describe(self, settings: &Settings) -> String {
+        let Settings {
+            min_score,
+            min_games,
+            leave_before_end,
+            ..
+        } = settings;
+        match self {
+            Exclusion::Score => format!("with a score below {min_score} % (MinScore)"),
+            Exclusion::Unfinished => "without a finished game (MinScore)".to_owned(),
+            Exclusion::Games => format!("with fewer than {min_games} games (MinGames)"),
+            Exclusion::Weight => "with weight 0".to_owned(),
+            Exclusion::Command => "not listed after searchmoves".to_owned(),
+            Exclusion::Repetition => "after which a position occurs for the third time".to_owned(),
+            Exclusion::End => {
+                format!("too close to the end of the sources (Leave Before End {leave_before_end})")
+            }
+        }
+    }
+}
+
+/// The moves of sources that the engine may not play in a position, each with the reason.
+#[derive(Default)]
+struct Excluded(Vec<(Move, Exclusion)>);
+
+impl Excluded {
+    /// Moves the moves for which `reason` returns a reason from `moves` to this value.
+    fn take_from(
+        &mut self,
+        moves: &mut Vec<TreeMove>,
+        reason: impl Fn(&TreeMove) -> Option<Exclusion>,
+    ) {
+        moves.retain(|mv| {
+            let reason = reason(mv);
+            self.0.extend(reason.map(|reason| (mv.mv, reason)));
+            reason.is_none()
+        });
+    }
+
+    /// Returns `true` if a source says that the score of `mv` is too low.
+    fn refuses(&self, mv: Move) -> bool {
+        self.0.contains(&(mv, Exclusion::Score))
+    }
+
+    /// Returns a message that says why no move of the sources is played, or `None` if the sources contain no move.
+    fn explain(&self, settings: &Settings) -> Option<String> {
+        let is_first = |at: usize| self.0[..at].iter().all(|(mv, _)| *mv != self.0[at].0);
+        let first: Vec<Exclusion> = (0..self.0.len())
+            .filter(|at| is_first(*at))
+            .map(|at| self.0[at].1)
+            .collect();
+        let reasons = Exclusion::ALL.into_iter().filter_map(|reason| {
+            let moves = first.iter().filter(|own| **own == reason).count();
+            (moves > 0).then(|| format!("{moves} {}", reason.describe(settings)))
+        });
+        let reasons = reasons.collect::<Vec<String>>().join(", ");
+        let moves = plural(first.len() as u64, "move");
+        let explain = || {
+            format!("the sources contain {moves} of this position, but none is played: {reasons}")
+        };
+        (!first.is_empty()).then(explain)
+    }
+}
+
+/// The state of a search for the end of the sources.
+#[derive(Default)]
+struct Lookahead {
+    /// The number of positions that were looked up.
+    positions: usize,
+    /// For each position, by identity, a number of half-moves that the sources do not continue from there.
+    ends: FxHashMap<u64, u32>,
+}
+
 /// The state of a UCI session: the current position, the options and the current search.
 pub(super) struct Session {
-    sources: Vec<EngineSource>,
+    sources: Vec<(EngineSource, Option<Color>)>,
     settings: Settings,
     options: Vec<SessionOption>,
     second_engine: Option<SecondEngine>,
@@ -88,7 +197,7 @@ pub(super) struct Session {
 
 impl Session {
     pub(super) fn new(
-        sources: Vec<EngineSource>,
+        sources: Vec<(EngineSource, Option<Color>)>,
         settings: Settings,
         second_engine: Option<SecondEngine>,
         output: LineQueue,
@@ -257,7 +366,7 @@ impl Session {
             problems.push(err.to_string());
         }
         for source in &self.sources {
-            if let EngineSource::Games(explorer) = source {
+            if let (EngineSource::Games(explorer), _) = source {
                 match explorer.unknown_name(filters) {
                     Ok(unknown) => problems.extend(unknown.map(|unknown| unknown.to_string())),
                     Err(err) => problems.push(err.to_string()),
@@ -315,13 +424,14 @@ impl Session {
         };
         // The commands to send to the second engine.
         let mut commands = Vec::new();
-        let mut refused = Vec::new();
+        let mut excluded = Excluded::default();
         let game = self.game.take();
         let known = match &game {
-            Some(game) => self.choose_and_show(game, &go, &mut refused)?,
+            Some(game) => self.choose_and_show(game, &go, &mut excluded)?,
             None => None,
         };
         self.game = game;
+        let reason = excluded.explain(&self.settings).filter(|_| known.is_none());
         if let Some((answer, already_shown, others)) = known {
             search.answer = Some(answer);
             if !others.is_empty() {
@@ -332,19 +442,18 @@ impl Session {
                 commands.push(format!("{} searchmoves {}", go.command(), others.join(" ")));
             }
         } else if self.second_engine.is_some() {
+            if let Some(reason) = reason {
+                self.inform(&reason)?;
+            }
             search.shown = Some(0);
             commands.push(self.position.clone());
-            commands.push(match self.searchmoves_without(&go, &refused) {
+            commands.push(match self.searchmoves_without(&go, &excluded) {
                 Some(allowed) => format!("{} searchmoves {allowed}", go.command()),
                 None => format!("go {text}").trim().to_owned(),
             });
         } else {
-            self.inform(&match self.end_of_index() {
-                Some(max_ply) => {
-                    format!("the next moves are not indexed: the index ends at half-move {max_ply}")
-                }
-                None => "out of book".to_owned(),
-            })?;
+            let reason = reason.or_else(|| self.end_of_sources());
+            self.inform(&reason.unwrap_or_else(|| "out of book".to_owned()))?;
             search.answer = Some(self.fallback());
         }
         self.search = Some(search);
@@ -355,8 +464,8 @@ impl Session {
     }
 
     /// Chooses the move to play in the last position of `game`: a move that a source contains and that the command `go`
-    /// allows. Shows the best of these moves to the user, each in an `info` line. Adds each move whose score is below
-    /// the minimum in the settings to `refused`.
+    /// allows. Shows the best of these moves to the user, each in an `info` line. Adds the other moves of the sources to
+    /// `excluded`.
     ///
     /// A move after which a position occurs for the third time is chosen only if the sources contain no other move and
     /// there is no second engine, because the opponent could claim a draw.
@@ -368,13 +477,21 @@ impl Session {
         &mut self,
         game: &UciGame,
         go: &Go<'_>,
-        refused: &mut Vec<Move>,
+        excluded: &mut Excluded,
     ) -> Result<Option<(String, usize, Vec<String>)>> {
         let pos = game.pos.position();
-        let is_allowed = |mv: Move| go.allows(pos, mv);
-        let mut moves = self.choices(pos, refused, |mv| is_allowed(mv) && !game.repeats(mv))?;
-        if moves.is_empty() && self.second_engine.is_none() {
-            moves = self.choices(pos, refused, is_allowed)?;
+        if self.is_too_deep(pos) {
+            return Ok(None);
+        }
+        let of_command = |mv: Move| (!go.allows(pos, mv)).then_some(Exclusion::Command);
+        let repeats = |mv: Move| game.repeats(mv).then_some(Exclusion::Repetition);
+        let mut moves = self.playable(pos, excluded, &|mv| of_command(mv).or(repeats(mv)))?;
+        let has_repetition = || {
+            let mut excluded = excluded.0.iter();
+            excluded.any(|(_, reason)| *reason == Exclusion::Repetition)
+        };
+        if moves.is_empty() && self.second_engine.is_none() && has_repetition() {
+            moves = self.playable(pos, excluded, &of_command)?;
         }
         if moves.is_empty() {
             return Ok(None);
@@ -533,73 +650,178 @@ impl Session {
     }
 
     /// Returns the moves that the engine may play in `pos`, best first. All moves come from the first source that
-    /// contains such moves. A move whose score in a source is below the minimum is added to `refused`, and is then not
-    /// taken from later sources either. Moves for which `is_allowed` returns `false` are left out.
-    fn choices(
+    /// contains such moves. Adds the other moves of the sources to `excluded`. `exclude` returns a reason not to play a
+    /// move, or `None`.
+    fn playable(
         &mut self,
         pos: &VariantPosition,
-        refused: &mut Vec<Move>,
-        is_allowed: impl Fn(Move) -> bool,
+        excluded: &mut Excluded,
+        exclude: &dyn Fn(Move) -> Option<Exclusion>,
     ) -> Result<Vec<TreeMove>> {
-        self.first_known(pos, |settings, moves| {
-            restrict(moves, pos.turn(), settings, refused);
-            moves.retain(|mv| !refused.contains(&mv.mv) && is_allowed(mv.mv));
-        })
-    }
-
-    /// Asks the sources for their moves in `pos`, one source after the other. `select` removes unwanted moves from the
-    /// moves of each source. Returns the remaining moves of the first source that still has any, best first. Returns no
-    /// moves if there is no such source, or if `pos` lies beyond the maximum ply in the settings.
-    fn first_known(
-        &mut self,
-        pos: &VariantPosition,
-        mut select: impl FnMut(&Settings, &mut Vec<TreeMove>),
-    ) -> Result<Vec<TreeMove>> {
-        let ply =
-            2 * (u64::from(pos.fullmoves().get()) - 1) + u64::from(pos.turn() == Color::Black);
-        let max_ply = u64::from(self.settings.max_ply);
-        if max_ply > 0 && ply >= max_ply {
-            return Ok(Vec::new());
-        }
+        let needed = self.settings.leave_before_end.saturating_sub(1);
+        let mut lookahead = Lookahead::default();
         for number in 0..self.sources.len() {
-            let mut moves = self.moves_of(number, pos)?;
-            select(&self.settings, &mut moves);
+            let mut moves = Vec::new();
+            for mv in self.choices_of(number, pos, excluded, exclude)? {
+                let mut after = pos.clone();
+                after.play_unchecked(mv.mv);
+                if self.continues(&after, pos.turn(), needed, &mut lookahead)? {
+                    moves.push(mv);
+                } else {
+                    excluded.0.push((mv.mv, Exclusion::End));
+                }
+            }
             if !moves.is_empty() {
-                rank(&mut moves, pos.turn());
                 return Ok(moves);
             }
         }
         Ok(Vec::new())
     }
 
-    /// Returns the half-move at which an index of the sources ends, if the current position occurs after it.
-    fn end_of_index(&self) -> Option<usize> {
+    /// Returns `true` if the sources contain a line of at least `plies` half-moves that begins in `pos`. The moves of
+    /// `side` are those that the engine may play as this side. If the sources contain no moves of the opponent in a
+    /// position, as in a book for one side, each legal move to which they contain an answer belongs to a line.
+    ///
+    /// The number of positions that one `lookahead` looks up is limited; beyond it, returns `true`.
+    fn continues(
+        &mut self,
+        pos: &VariantPosition,
+        side: Color,
+        plies: u32,
+        lookahead: &mut Lookahead,
+    ) -> Result<bool> {
+        if plies == 0 || lookahead.positions == MAX_POSITIONS_AHEAD {
+            return Ok(true);
+        }
+        let identity = Keyed::new(pos.clone()).identity();
+        if lookahead
+            .ends
+            .get(&identity)
+            .is_some_and(|known| *known <= plies)
+        {
+            return Ok(false);
+        }
+        lookahead.positions += 1;
+        let mut moves = self.known_moves(side, pos)?;
+        // The last move of a line must be one that a source contains.
+        let mut rest = plies - 1;
+        if moves.is_empty() && pos.turn() != side {
+            let legal = pos.legal_moves().into_iter();
+            moves = legal
+                .map(|mv| TreeMove::without_evaluation(mv, 0, None))
+                .collect();
+            rest = rest.max(1);
+        }
+        moves.sort_by_key(|mv| Reverse(mv.weight));
+        for mv in moves {
+            let mut after = pos.clone();
+            after.play_unchecked(mv.mv);
+            if self.continues(&after, side, rest, lookahead)? {
+                return Ok(true);
+            }
+        }
+        lookahead.ends.insert(identity, plies);
+        Ok(false)
+    }
+
+    /// Returns the moves of `pos` that belong to lines of the sources, where the engine plays `side`. The settings
+    /// restrict only the moves of the engine, not those of its opponent.
+    fn known_moves(&mut self, side: Color, pos: &VariantPosition) -> Result<Vec<TreeMove>> {
+        let mut excluded = Excluded::default();
+        for number in 0..self.sources.len() {
+            let moves = if pos.turn() == side {
+                self.choices_of(number, pos, &mut excluded, &|_| None)?
+            } else {
+                let mut moves = self.moves_of(number, side, pos)?;
+                moves.retain(|mv| mv.games() > 0);
+                moves
+            };
+            if !moves.is_empty() {
+                return Ok(moves);
+            }
+        }
+        Ok(Vec::new())
+    }
+
+    /// Returns `true` if moves of the sources are no longer played in `pos`, because of its move number.
+    fn is_too_deep(&self, pos: &VariantPosition) -> bool {
+        let max_depth = self.settings.max_book_depth;
+        max_depth > 0 && pos.fullmoves().get() > max_depth
+    }
+
+    /// Returns a message that says why the sources contain no move of the current position, if the reason is how far
+    /// they reach: the maximum depth in the settings, or the half-move at which an index ends.
+    fn end_of_sources(&self) -> Option<String> {
         let pos = self.game.as_ref()?.pos.position();
-        self.sources.iter().find_map(|source| match source {
-            EngineSource::Games(explorer) => explorer.max_ply_before(&self.settings.filters, pos),
-            EngineSource::Moves(_) => None,
-        })
+        if self.is_too_deep(pos) {
+            let depth = self.settings.max_book_depth;
+            return Some(format!(
+                "the sources are used up to move {depth} (Max Book Depth)"
+            ));
+        }
+        let ends = self.sources.iter().find_map(|source| match source {
+            (EngineSource::Games(explorer), _) => {
+                explorer.max_ply_before(&self.settings.filters, pos)
+            }
+            (EngineSource::Moves(_), _) => None,
+        });
+        ends.map(not_indexed)
     }
 
     /// Returns the moves that the second engine, which plays in positions outside the book, should search: the moves
-    /// that `go` allows, except those in `refused`. The moves are in UCI notation and separated by spaces, as the UCI
-    /// argument `searchmoves` requires.
+    /// that `go` allows, except those whose score in a source is too low. The moves are in UCI notation and separated by
+    /// spaces, as the UCI argument `searchmoves` requires.
     ///
-    /// Returns `None` if the search need not or cannot be restricted, because `refused` is empty or contains all
-    /// allowed moves.
-    fn searchmoves_without(&self, go: &Go<'_>, refused: &[Move]) -> Option<String> {
-        let game = self.game.as_ref().filter(|_| !refused.is_empty())?;
-        let pos = game.pos.position();
+    /// Returns `None` if the search need not or cannot be restricted, because the score of no move or of all allowed
+    /// moves is too low.
+    fn searchmoves_without(&self, go: &Go<'_>, excluded: &Excluded) -> Option<String> {
+        let pos = self.game.as_ref()?.pos.position();
         let mut moves = pos.legal_moves();
-        moves.retain(|mv| go.allows(pos, *mv) && !refused.contains(mv));
+        moves.retain(|mv| go.allows(pos, *mv));
+        let allowed = moves.len();
+        moves.retain(|mv| !excluded.refuses(*mv));
+        if moves.len() == allowed {
+            return None;
+        }
         let moves: Vec<String> = moves.iter().map(|mv| uci(pos, *mv)).collect();
         (!moves.is_empty()).then(|| moves.join(" "))
     }
 
-    /// Returns the moves that source `number` contains in the position `pos`. Sources are counted from 0. If the source
+    /// Returns the moves of source `number` that the engine may play in `pos`, best first, and adds the others to
+    /// `excluded`. A move whose score in an earlier source is too low is not played either. `exclude` returns a reason
+    /// not to play a move, or `None`.
+    fn choices_of(
+        &mut self,
+        number: usize,
+        pos: &VariantPosition,
+        excluded: &mut Excluded,
+        exclude: &dyn Fn(Move) -> Option<Exclusion>,
+    ) -> Result<Vec<TreeMove>> {
+        let turn = pos.turn();
+        let mut moves = self.moves_of(number, turn, pos)?;
+        let settings = &self.settings;
+        excluded.take_from(&mut moves, |mv| {
+            exclusion_of(mv, turn, settings).or_else(|| exclude(mv.mv))
+        });
+        moves.retain(|mv| !excluded.refuses(mv.mv));
+        rank(&mut moves, turn);
+        Ok(moves)
+    }
+
+    /// Returns the moves that source `number` contains in the position `pos`. Sources are counted from 0. Returns no
+    /// moves if the source is only for the opponent of `side`, which is the side that the engine plays. If the source
     /// cannot be read, informs the user interface and returns no moves.
-    fn moves_of(&mut self, number: usize, pos: &VariantPosition) -> Result<Vec<TreeMove>> {
-        let read = match &self.sources[number] {
+    fn moves_of(
+        &mut self,
+        number: usize,
+        side: Color,
+        pos: &VariantPosition,
+    ) -> Result<Vec<TreeMove>> {
+        let (source, color) = &self.sources[number];
+        if color.is_some_and(|color| color != side) {
+            return Ok(Vec::new());
+        }
+        let read = match source {
             EngineSource::Moves(source) => source.moves(&Keyed::new(pos.clone())),
             EngineSource::Games(explorer) => {
                 let settings = &self.settings;
@@ -623,6 +845,7 @@ impl Session {
     ///
     /// Returns an error if standard output cannot be written.
     fn line_from(&mut self, pos: &VariantPosition, mv: Move) -> Result<Vec<String>> {
+        let side = pos.turn();
         let (mut pos, mut mv) = (pos.clone(), mv);
         let mut line = Vec::new();
         loop {
@@ -631,11 +854,7 @@ impl Session {
             if line.len() == MAX_SHOWN_PLIES {
                 return Ok(line);
             }
-            // The settings restrict only the moves of the engine, not those of its opponent.
-            let moves = match line.len() % 2 {
-                0 => self.choices(&pos, &mut Vec::new(), |_| true)?,
-                _ => self.first_known(&pos, |_, moves| moves.retain(|mv| mv.games() > 0))?,
-            };
+            let moves = self.known_moves(side, &pos)?;
             let Some(next) = moves.iter().max_by_key(|mv| mv.weight) else {
                 return Ok(line);
             };
@@ -706,24 +925,24 @@ fn renumbered(line: &str, already_shown: usize) -> String {
     words.join(" ")
 }
 
-/// Removes moves that the settings of the engine exclude: moves with too few games, with weight 0, or with a score
-/// below the minimum. The moves removed for their score are also added to `refused`, so that neither another source nor
-/// the second engine plays them. If there is a minimum score, also removes moves without a finished game, whose score
-/// is unknown. `turn` is the side that moves.
-fn restrict(moves: &mut Vec<TreeMove>, turn: Color, settings: &Settings, refused: &mut Vec<Move>) {
-    moves.retain(|mv| match mv.stats(turn) {
-        Some(stats) => {
-            mv.games() >= settings.min_games.max(1) && {
-                let min_score = f64::from(settings.min_score);
-                let is_bad = stats.games() > 0 && stats.score() * 100.0 < min_score;
-                if is_bad {
-                    refused.push(mv.mv);
-                }
-                !is_bad && (stats.games() > 0 || settings.min_score == 0)
-            }
-        }
-        None => mv.weight > 0,
-    });
+/// Returns the reason for which the settings of the engine exclude the move `mv`, or `None` if they allow it. `turn` is
+/// the side that moves. Moves without results are excluded only if their weight is 0.
+fn exclusion_of(mv: &TreeMove, turn: Color, settings: &Settings) -> Option<Exclusion> {
+    let Some(stats) = mv.stats(turn) else {
+        return (mv.weight == 0).then_some(Exclusion::Weight);
+    };
+    if mv.games() == 0 {
+        Some(Exclusion::Weight)
+    } else if mv.games() < settings.min_games {
+        Some(Exclusion::Games)
+    } else if settings.min_score == 0 {
+        None
+    } else if stats.games() == 0 {
+        Some(Exclusion::Unfinished)
+    } else {
+        let is_low = stats.score() * 100.0 < f64::from(settings.min_score);
+        is_low.then_some(Exclusion::Score)
+    }
 }
 
 /// Sorts moves from best to worst: moves with results by their [sure scores](SureScore), other moves by their weights.
@@ -1059,40 +1278,57 @@ mod tests {
     #[test]
     fn one_lucky_game_does_not_lead() {
         let mut ranked = moves(&[(1, 0, 0), (600, 100, 300), (10, 0, 90)]);
-        let mut refused = Vec::new();
-        restrict(
-            &mut ranked,
-            Color::White,
-            &Settings::default(),
-            &mut refused,
-        );
         rank(&mut ranked, Color::White);
         assert_eq!(ranked[0].weight, 1000);
-        let strict = Settings {
+        let score = SureScore::of(ranked[0].stats(Color::White).unwrap());
+        assert!(score.centipawns() > 120 && score.centipawns() < 170);
+        assert_eq!(score.per_thousand(), [584, 98, 318]);
+    }
+
+    #[test]
+    fn moves_that_are_not_played_have_a_reason() {
+        let settings = Settings {
             min_score: 45,
             min_games: 2,
             ..Settings::default()
         };
-        restrict(&mut ranked, Color::White, &strict, &mut refused);
-        assert_eq!(ranked.len(), 1);
-        // The single game is too few to say anything about its move.
-        assert_eq!(refused, [Chess::default().legal_moves()[2]]);
-        let score = SureScore::of(ranked[0].stats(Color::White).unwrap());
-        assert!(score.centipawns() > 120 && score.centipawns() < 170);
-        assert_eq!(score.per_thousand(), [584, 98, 318]);
-        // A move without a finished game has no score. Another engine may choose it.
-        let mut unfinished = moves(&[(0, 0, 0)]);
-        unfinished[0].results.as_mut().unwrap().unfinished = 9;
-        restrict(
-            &mut unfinished,
-            Color::White,
-            &Settings::default(),
-            &mut refused,
+        let mut known = moves(&[
+            (1, 0, 0),
+            (600, 100, 300),
+            (10, 0, 90),
+            (0, 0, 0),
+            (0, 0, 0),
+        ]);
+        known[3].results.as_mut().unwrap().unfinished = 9;
+        let reasons = |settings: &Settings| -> Vec<Option<Exclusion>> {
+            let reason = |mv| exclusion_of(mv, Color::White, settings);
+            known.iter().map(reason).collect()
+        };
+        // The score of a single game, or of unfinished games, is unknown. Another engine may choose such a move.
+        let expected = [
+            Some(Exclusion::Games),
+            None,
+            Some(Exclusion::Score),
+            Some(Exclusion::Unfinished),
+            Some(Exclusion::Weight),
+        ];
+        assert_eq!(reasons(&settings), expected);
+        let expected = [None, None, None, None, Some(Exclusion::Weight)];
+        assert_eq!(reasons(&Settings::default()), expected);
+
+        let mut excluded = Excluded::default();
+        for _ in 0..2 {
+            // Another source may contain the same moves.
+            let reason = |mv: &TreeMove| exclusion_of(mv, Color::White, &settings);
+            excluded.take_from(&mut known.clone(), reason);
+        }
+        assert_eq!(
+            excluded.explain(&settings).unwrap(),
+            "the sources contain 4 moves of this position, but none is played: 1 with a score below 45 % (MinScore), \
+             1 without a finished game (MinScore), 1 with fewer than 2 games (MinGames), 1 with weight 0"
         );
-        assert_eq!(unfinished.len(), 1);
-        restrict(&mut unfinished, Color::White, &strict, &mut refused);
-        assert!(unfinished.is_empty());
-        assert_eq!(refused.len(), 1);
+        assert!(excluded.refuses(known[2].mv) && !excluded.refuses(known[0].mv));
+        assert_eq!(Excluded::default().explain(&settings), None);
     }
 
     fn score(wins: u64, draws: u64, losses: u64) -> SureScore {

@@ -74,8 +74,12 @@ pub struct Settings {
     pub min_score: u8,
     /// The minimum number of games of a move to be played. Moves without results always pass.
     pub min_games: u64,
-    /// The number of half-moves from the start after which the sources are not searched. 0 means no limit.
-    pub max_ply: u32,
+    /// The number of the last move of a game that may come from the sources. White's and Black's move have the same
+    /// number. 0 means no limit.
+    pub max_book_depth: u32,
+    /// The minimum length, in half-moves, of the lines of the sources that begin with a move to be played. 0 and 1 mean
+    /// no limit.
+    pub leave_before_end: u32,
     /// The move to play in a position that no source contains, if there is no second engine.
     pub fallback: Fallback,
     /// The number of moves to show with each answer, at least 1. This is the UCI option `MultiPV`.
@@ -97,7 +101,8 @@ impl Default for Settings {
             seed: 0,
             min_score: 0,
             min_games: 0,
-            max_ply: 0,
+            max_book_depth: 0,
+            leave_before_end: 0,
             fallback: Fallback::default(),
             multi_pv: 1,
             show_wdl: true,
@@ -261,7 +266,7 @@ macro_rules! options {
 /// The first [`RULES`] options choose the rules of the game. If there is a second engine, polybook declares these
 /// options only if the second engine has them too, because both engines must play the same variant. If the second
 /// engine has one of the first [`SHARED`] options, both engines get the same value.
-static OPTIONS: [Definition; 32] = options! {
+static OPTIONS: [Definition; 33] = options! {
     "UCI_Chess960", "check", "", s => Always(&mut s.is_chess960);
     "UCI_Variant", "combo", "", s => Choice(&mut s.variant, &VARIANTS);
     "UCI_ShowWDL", "check", "", s => Always(&mut s.show_wdl);
@@ -270,7 +275,8 @@ static OPTIONS: [Definition; 32] = options! {
     "Seed", "spin", "min 0 max 2147483647", s => Always(&mut s.seed);
     "MinScore", "spin", "min 0 max 100", s => Always(&mut s.min_score);
     "MinGames", "spin", "min 0 max 1000000000", s => Always(&mut s.min_games);
-    "MaxPly", "spin", "min 0 max 10000", s => Always(&mut s.max_ply);
+    "Max Book Depth", "spin", "min 0 max 10000", s => Always(&mut s.max_book_depth);
+    "Leave Before End", "spin", "min 0 max 100", s => Always(&mut s.leave_before_end);
     "Fallback", "combo", "", s => Choice(&mut s.fallback, &Fallback::NAMES);
     "Player", "string", "", s => ConditionOption(&mut s.filters, "player");
     "Color", "combo", "", s => ConditionOption(&mut s.filters, "color");
@@ -421,9 +427,14 @@ impl SessionOption {
         let text = if text == EMPTY { "" } else { text };
         let mut value = (self.definition.value)(settings);
         let values = value.values();
-        value
-            .set_from_text(text)
-            .map_err(|problem| format!("option {}: {problem} ({kind} {range}{values})", self.name))
+        let bounds = range.split(' ').filter_map(|word| word.parse().ok());
+        let set = match (&*bounds.collect::<Vec<i128>>(), text.trim().parse()) {
+            ([min, max], Ok(number)) if !(min..=max).contains(&&number) => {
+                Err("the value is out of range".to_owned())
+            }
+            _ => value.set_from_text(text),
+        };
+        set.map_err(|problem| format!("option {}: {problem} ({kind} {range}{values})", self.name))
     }
 }
 
@@ -457,7 +468,8 @@ mod tests {
             ("Seed", "7"),
             ("MinScore", "45"),
             ("MinGames", "2"),
-            ("MaxPly", "20"),
+            ("Max Book Depth", "20"),
+            ("Leave Before End", "4"),
             ("Fallback", "random"),
             ("Player", "Carlsen, Magnus; DrNykterstein"),
             ("Color", "black"),
@@ -515,6 +527,10 @@ mod tests {
         for (name, value) in [
             ("Play", "wild"),
             ("MinGames", "-1"),
+            ("MinScore", "101"),
+            ("MultiPV", "0"),
+            ("Leave Before End", "99999999999999999999999999"),
+            ("MinElo", "4001"),
             ("Since", "soon"),
             ("Speed", "light"),
             ("Rating", "high"),
