@@ -116,7 +116,7 @@ fn main() -> Result<()> {
 }
 
 /// Measures random combinations of filters at the starting position: alone, and some of them with a history by month and
-/// with transpositions.
+/// with the results of the positions after all moves.
 fn report_combinations(explorer: &Explorer, combinations: u64) -> Result<()> {
     if combinations == 0 {
         return Ok(());
@@ -128,11 +128,11 @@ fn report_combinations(explorer: &Explorer, combinations: u64) -> Result<()> {
         let mut query = query(Line::start(Variant::Standard), &filters);
         plain.push(quickest(explorer, &query)?);
         query.history = random.below(2) == 0;
-        query.transpositions = !query.history || random.below(2) == 0;
+        query.resulting = !query.history || random.below(2) == 0;
         further.push(quickest(explorer, &query)?);
     }
     report("start, any filters", plain);
-    report("start, months, transpositions", further);
+    report("start, months, resulting", further);
     Ok(())
 }
 

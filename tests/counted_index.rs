@@ -9,8 +9,8 @@ use std::{
 
 use polybook::{
     explorer::{
-        Answer, Explorer, Facets, Line, Query, RatingGroup, Selection, Speed, Variant, View,
-        WantedRating,
+        Answer, Explorer, Facets, Line, Query, RatingGroup, Resulting, Selection, Speed, Variant,
+        View, WantedRating,
     },
     index::Index,
     pgn::{Date, GameReader, Token},
@@ -139,7 +139,7 @@ fn compare([games, counts]: &[Explorer; 2], step: usize, all: usize) {
         query.filters = filters.clone();
         (query.top_games, query.recent_games, query.moves) = (0, Some(0), None);
         (query.history, query.years) = (number % 3 == 1, number % 3 == 2);
-        query.transpositions = number.is_multiple_of(2);
+        query.resulting = number.is_multiple_of(2);
         let mut wanted = games.answer(&query).unwrap();
         wanted.moves.iter_mut().for_each(|mv| mv.game = None);
         forget_unfinished(&mut wanted);
@@ -245,6 +245,7 @@ fn every_number_is_that_of_python_chess() {
             let line = Line::parse(Variant::Standard, Some(fen), "").unwrap();
             let mut query = Query::new(line, View::Lichess);
             (query.filters, query.moves) = (filters(&question["filters"]), None);
+            query.resulting = true;
             let mut found = serde_json::to_value(counts.answer(&query).unwrap()).unwrap();
             let mut wanted = question["answer"].clone();
             for played in found["moves"].as_array_mut().unwrap() {
@@ -256,6 +257,8 @@ fn every_number_is_that_of_python_chess() {
                 played["game"] = Value::Null;
                 // Counts include games without a result in the draws.
                 played.as_object_mut().unwrap().remove("unfinished");
+                let resulting = played["resulting"].as_object_mut().unwrap();
+                resulting.remove("unfinished");
             }
             for part in ["white", "draws", "black", "moves"] {
                 assert_eq!(found[part], wanted[part], "{part} of {question}");
@@ -388,12 +391,13 @@ fn counts_know_the_games_that_end_in_a_position() {
     let asked = |explorer: &Explorer, moves: &str| {
         let line = Line::parse(Variant::Standard, None, moves).unwrap();
         let mut query = Query::new(line, View::Lichess);
-        query.transpositions = true;
+        query.resulting = true;
         (query.top_games, query.recent_games, query.years) = (0, Some(0), true);
         explorer.answer(&query).unwrap()
     };
+    let reached = |answer: &Answer| answer.moves[0].resulting.unwrap().reached();
     for explorer in &both {
-        assert_eq!(asked(explorer, "e2e4,e7e5,g1f3").moves[0].reached, Some(3));
+        assert_eq!(reached(&asked(explorer, "e2e4,e7e5,g1f3")), Some(3));
         let ends = asked(explorer, "e2e4,e7e5,g1f3,b8c6");
         assert_eq!((ends.results.games(), ends.moves.len()), (2, 2));
     }
@@ -412,7 +416,7 @@ fn counts_know_the_games_that_end_in_a_position() {
         ok(dir, "make-book -q foreign --explorer foreign.idx");
         let foreign = Explorer::open([("foreign".to_owned(), dir.join("foreign.idx"))]).unwrap();
         let answer = asked(&foreign, "e2e4,e7e5,g1f3");
-        assert_eq!((answer.results.games(), answer.moves[0].reached), (2, None));
+        assert_eq!((answer.results.games(), reached(&answer)), (2, None));
     }
 }
 
@@ -477,9 +481,12 @@ fn pruned_counts_do_not_know_how_many_games_reached_what_they_lack() {
     ] {
         let explorer = open(names);
         let mut query = Query::new(line("d2d4,d7d5"), View::Lichess);
-        query.transpositions = true;
+        query.resulting = true;
         let moves = explorer.answer(&query).unwrap().moves;
-        let reached: Vec<_> = moves.iter().map(|mv| (&*mv.san, mv.reached)).collect();
+        let reached: Vec<_> = moves
+            .iter()
+            .map(|mv| (&*mv.san, mv.resulting.and_then(Resulting::reached)))
+            .collect();
         assert_eq!(reached, [("c4", c4), ("Nf3", nf3)], "{names:?}");
         let reached =
             explorer.reached(&line("d2d4,d7d5,g1f3,g8f6"), &Selection::default(), &|| {

@@ -100,6 +100,9 @@ fn check(explorer: &Explorer, expected: &Value) {
     let mut query = Query::new(line, View::Lichess);
     query.filters = filters(&expected["filters"]);
     query.moves = None;
+    query.resulting = expected["answer"]["moves"]
+        .get(0)
+        .is_some_and(|mv| mv.get("resulting").is_some());
     let answer = explorer.answer(&query).unwrap();
     let mut found = serde_json::to_value(&answer).unwrap();
     for played in found["moves"].as_array_mut().unwrap() {
@@ -311,7 +314,7 @@ fn stored_sums_give_the_same_counts_as_the_games() {
             let line = Line::parse(Variant::Standard, None, play).unwrap();
             let mut query = Query::new(line, view);
             query.filters = filters.clone();
-            query.transpositions = true;
+            query.resulting = true;
             for history in [false, true] {
                 query.history = history;
                 let [by_sums, by_games] = both_ways(&explorer, &query);
@@ -321,12 +324,17 @@ fn stored_sums_give_the_same_counts_as_the_games() {
     }
 }
 
+/// The results of the position after a move are those of a query about that position, and all games of the list of that
+/// position either continue from it or end in it.
 #[test]
-fn transpositions_are_the_games_behind_each_move() {
+fn resulting_positions_have_the_results_of_their_own_answers() {
     let dir = temp();
     let pgn = dir.path().join("games.pgn");
     fs::write(&pgn, short_games(0, 20_000)).unwrap();
-    let explorer = explorer_of(dir.path(), &[pgn], VariantChoice::default());
+    let copy = dir.path().join("copy.pgn");
+    fs::copy(&pgn, &copy).unwrap();
+    let famous = sample("famous.pgn");
+    let explorer = explorer_of(dir.path(), &[pgn, copy, famous], VariantChoice::default());
     let line = |play: &str| Line::parse(Variant::Standard, None, play).unwrap();
     let page = Page {
         skip: 0,
@@ -334,29 +342,124 @@ fn transpositions_are_the_games_behind_each_move() {
         sort: Sort::default(),
         fold_matches: false,
     };
-    let of_player = Selection {
-        player: vec!["P7".to_owned()],
-        exact: true,
-        ..Selection::default()
-    };
-    let of_days = Selection {
-        since: "2015.02.03".parse().ok(),
-        min_elo: Some(1500),
-        ..Selection::default()
-    };
-    for filters in [Selection::default(), of_player, of_days] {
-        let mut query = Query::new(line(""), View::Lichess);
-        query.filters = filters;
-        query.transpositions = true;
-        let answer = explorer.answer(&query).unwrap();
-        assert!(!answer.moves.is_empty(), "{query:?}");
-        for played in answer.moves {
-            query.line = line(&played.uci);
-            let behind = explorer.games(&query, &page).unwrap().total;
-            assert!(behind > 0);
-            assert_eq!(played.reached, Some(behind), "{query:?}");
+    let given = |text: &str| -> Selection { serde_json::from_str(text).unwrap() };
+    let all = [
+        Selection::default(),
+        given(r#"{"player": ["P7"], "exact": true}"#),
+        given(r#"{"player": ["P7"], "exact": true, "color": "black", "result": ["1-0", "win"]}"#),
+        given(r#"{"since": "2015.02.03", "minElo": 1500}"#),
+        given(r#"{"since": "2015.02", "until": "2016.01", "speed": ["blitz", "bullet"]}"#),
+        given(r#"{"duplicates": "once"}"#),
+        given(r#"{"source": "0", "minPlies": 2}"#),
+        Selection {
+            skip_unfinished: true,
+            ..Selection::default()
+        },
+    ];
+    let mut different = 0;
+    for filters in all {
+        for play in ["", "e2e4", "e2e4,e7e5,g1f3"] {
+            let mut query = Query::new(line(play), View::Lichess);
+            query.filters = filters.clone();
+            query.resulting = true;
+            query.moves = None;
+            let answer = explorer.answer(&query).unwrap();
+            query.resulting = false;
+            let less = explorer.answer(&query).unwrap();
+            assert!(less.moves.iter().all(|played| played.resulting.is_none()));
+            for played in answer.moves {
+                query.line = line(&format!("{play},{}", played.uci));
+                let here = explorer.answer(&query).unwrap().results;
+                let listed = explorer.games(&query, &page).unwrap().total;
+                let resulting = played.resulting.unwrap();
+                assert_eq!(
+                    (resulting.results, resulting.games),
+                    (here, here.games()),
+                    "{query:?}"
+                );
+                assert_eq!(resulting.reached(), Some(listed), "{query:?}");
+                assert!(listed >= played.results.games());
+                different += u64::from(listed > played.results.games());
+            }
         }
     }
+    assert!(different > 0);
+}
+
+/// Each kind of source that stores results shows those of the position after a move as the sum over the moves there.
+#[test]
+fn commands_show_resulting_positions() {
+    let dir = temp();
+    let dir = dir.path();
+    // The move 2. Nf3 scored 50 %. Games with other orders of moves reached the same position, and White lost all of them.
+    let rare = "1. e4 e5 2. Nf3 Nc6 1-0\n\n1. e4 e5 2. Nf3 Nf6 0-1\n\n";
+    let other = "1. Nf3 e5 2. e4 Nc6 3. Bb5 0-1\n\n".repeat(7) + "1. Nf3 e5 2. e4 *\n\n";
+    fs::write(dir.join("a.pgn"), format!("{rare}{other}")).unwrap();
+    let make = "make-book -q a.pgn --min-game 1 --bin a.bin --obs a.obs.db3 --explorer a.idx --counts a.counts";
+    ok(dir, make);
+    ok(dir, "make-book -q a.pgn --leveldb a.leveldb --index-stats");
+    for source in ["a.pgn", "a.idx", "a.obs.db3", "a.counts"] {
+        let here = ok_json(dir, &format!("show {source} e4 e5 --resulting --json"));
+        let after = ok_json(dir, &format!("show {source} e4 e5 Nf3 --json"));
+        let number = |value: &Value| value.as_u64().unwrap();
+        let sum = |name: &str| -> u64 {
+            let moves = after["moves"].as_array().unwrap().iter();
+            // A database stores results from the view of the side to move, which is Black.
+            let own = ["white", "draws", "black"]
+                .iter()
+                .position(|own| *own == name)
+                .unwrap();
+            let name = if source == "a.obs.db3" {
+                ["losses", "draws", "wins"][own]
+            } else {
+                name
+            };
+            moves.map(|mv| number(&mv[name])).sum()
+        };
+        let resulting = &here["moves"][0]["resulting"];
+        for name in ["white", "draws", "black"] {
+            assert_eq!(number(&resulting[name]), sum(name), "{source} {name}");
+        }
+        assert_eq!(number(&resulting["games"]), 9, "{source}");
+        assert_eq!(
+            (number(&resulting["white"]), number(&resulting["black"])),
+            (1, 8),
+            "{source}"
+        );
+        let text = ok(dir, &format!("show {source} e4 e5 --resulting"));
+        let heading = text.lines().find(|line| line.starts_with("move ")).unwrap();
+        assert!(
+            heading.contains("    after    white    draws    black"),
+            "{source} {text}"
+        );
+        let row = text.lines().find(|line| line.starts_with("Nf3 ")).unwrap();
+        assert!(
+            row.contains("        9        1        0        8"),
+            "{source} {text}"
+        );
+        let plain = ok(dir, &format!("show {source} e4 e5"));
+        assert!(!plain.contains("after"), "{source} {plain}");
+    }
+    // Games that end in the position, or whose result is unknown, are known to an explorer's index.
+    let document = ok_json(dir, "show a.idx Nf3 e5 --resulting --json");
+    let resulting = &document["moves"][0]["resulting"];
+    assert_eq!(
+        (&resulting["ended"], &resulting["unfinished"]),
+        (&1.into(), &0.into())
+    );
+    let document = ok_json(dir, "show a.idx Nf3 e5 --resulting --json --result 0-1");
+    let resulting = &document["moves"][0]["resulting"];
+    assert_eq!(
+        (&resulting["ended"], &resulting["games"]),
+        (&0.into(), &8.into())
+    );
+    let error = fails(dir, "show a.bin --resulting", 2);
+    assert!(error.contains("a book contains only weights"), "{error}");
+    let error = fails(dir, "show a.leveldb --resulting", 2);
+    assert!(
+        error.contains("already are those of the position after each move"),
+        "{error}"
+    );
 }
 
 /// Makes an index with so many games that its starting position has sums and lists of the best games.

@@ -81,7 +81,7 @@ const PRINTED: [&str; 40] = [
     "games f.idx --json",
     "games f.db --json",
     "show f.idx --evals e.evals --clocks --json",
-    "show f.idx --player morphy --json",
+    "show f.idx --player morphy --resulting --json",
     "show f.db --json",
     "openings f.idx --json",
     "openings f.idx --player morphy --families --json",
@@ -159,7 +159,7 @@ fn the_command_line_writes_snake_case() {
 #[cfg(feature = "serve")]
 const ANSWERED: [&str; 28] = [
     "/lichess?history=true&clocks=true",
-    "/lichess?history=moves&transpositions=true&play=e2e4",
+    "/lichess?history=moves&transpositions=true&resulting=true&play=e2e4",
     "/lichess?player=Morfy,+Paul",
     "/masters",
     "/player?player=Morphy,+Paul&color=white",

@@ -49,6 +49,60 @@ fn positions(served: &Served, count: usize) -> Vec<String> {
     fens
 }
 
+/// On each route that answers moves, `resulting` adds to each move the results of a request for the position after it, and
+/// changes nothing else.
+#[test]
+fn resulting_positions_have_the_results_of_their_own_requests() {
+    let dir = temp();
+    let args = args![
+        "-q",
+        "--no-cache",
+        sample("famous.pgn"),
+        sample("online.pgn")
+    ];
+    let served = Served::start(dir.path(), args);
+    let number = |counts: &Value, name: &str| counts[name].as_u64().unwrap();
+    let mut compared = 0;
+    for (route, filters) in [
+        ("lichess", ""),
+        ("lichess", "speeds=blitz,rapid&since=2024"),
+        ("lichess", "player=anna_plays&result=win,draw"),
+        ("masters", "since=1850&until=1950"),
+        ("player", "player=anna_plays&color=white"),
+    ] {
+        for play in ["", "e2e4", "e2e4,e7e5,g1f3"] {
+            let path = |play: &str| format!("/{route}?legal=0&moves=100&{filters}&play={play}");
+            let plain = served.json(&path(play));
+            let mut answer = served.json(&(path(play) + "&resulting=true"));
+            for mv in answer["moves"].as_array_mut().unwrap() {
+                let uci = mv["uci"].as_str().unwrap().to_owned();
+                let resulting = mv.as_object_mut().unwrap().remove("resulting").unwrap();
+                let after = served.json(&path(format!("{play},{uci}").trim_start_matches(',')));
+                let numbers = ["white", "draws", "black"].map(|name| number(&after, name));
+                assert_eq!(
+                    ["white", "draws", "black"].map(|name| number(&resulting, name)),
+                    numbers,
+                    "{play} {uci}"
+                );
+                assert_eq!(resulting["unfinished"], after["unfinished"], "{play} {uci}");
+                assert_eq!(number(&resulting, "games"), numbers.iter().sum::<u64>());
+                compared += 1;
+            }
+            assert_eq!(answer, plain, "{route} {filters} {play}");
+            let refused = served.get(&(path(play) + "&resulting=perhaps"));
+            assert_eq!(refused.status, 400);
+        }
+    }
+    assert!(compared > 30, "{compared}");
+    let alone = served
+        .json("/lichess?legal=0&moves=3&resulting=true&topGames=0&recentGames=0&speeds=blitz");
+    assert!(alone["moves"][0]["resulting"]["games"].is_u64(), "{alone}");
+    assert_eq!(
+        ask(&served, "moves=3&resulting=true&speeds=blitz", &[START])[0],
+        alone
+    );
+}
+
 #[test]
 fn each_position_is_answered_in_order_as_if_it_were_requested_alone() {
     let dir = temp();

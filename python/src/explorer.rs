@@ -60,7 +60,7 @@ impl Explorer {
     #[pyo3(
         signature = (position=None, /, **options),
         text_signature = "($self, position=None, /, *, variant=None, view='lichess', moves=None, top_games=None, \
-    recent_games=None, history=False, transpositions=False, unfinished='draw', **conditions)"
+    recent_games=None, history=False, resulting=False, unfinished='draw', **conditions)"
     )]
     fn answer<'py>(
         &self,
@@ -317,7 +317,7 @@ impl Explorer {
             query.recent_games = Some(games);
         }
         query.history = options.take("history")?.unwrap_or_default();
-        query.transpositions = options.take("transpositions")?.unwrap_or_default();
+        query.resulting = options.take("resulting")?.unwrap_or_default();
         Ok(query)
     }
 }

@@ -304,7 +304,7 @@ def test_results_have_the_types_of_the_annotations(tmp_path):
     annotations.check(report, ast.Name("Report"))
     explorer = polybook.Explorer(tmp_path / "explorer")
     for position in [None, chess.Board("rnbqkbnr/pppppppp/8/8/4P3/8/PPPP1PPP/RNBQKBNR b KQkq - 0 1")]:
-        for options in [{}, {"history": True, "transpositions": True}, {"view": "player", "player": "anna_plays"}]:
+        for options in [{}, {"history": True, "resulting": True}, {"view": "player", "player": "anna_plays"}]:
             annotations.check(explorer.answer(position, **options), ast.Name("Answer"))
         for options in [{}, {"player": "anna_plays"}]:
             annotations.check(explorer.openings(position, **options), ast.Name("OpeningTable"))
@@ -571,6 +571,14 @@ def test_index_database_and_explorer(tmp_path):
     shown = {row["uci"]: (row["wins"], row["draws"], row["losses"]) for row in rows}
     assert by_move.items() <= shown.items() and len(by_move) > 3
     assert answer["white"] + answer["draws"] + answer["black"] == 45
+    explorer = polybook.Explorer(tmp_path / "explorer.idx")
+    numbers = ("white", "draws", "black")
+    for move in explorer.answer(resulting=True, until=1950)["moves"]:
+        after = chess.Board()
+        after.push_uci(move["uci"])
+        there, resulting = explorer.answer(after, until=1950), move["resulting"]
+        assert [resulting[name] for name in numbers] == [there[name] for name in numbers]
+        assert resulting["games"] == sum(there[name] for name in numbers) and resulting["ended"] == 0
     report = polybook.make_book([FAMOUS], counts=tmp_path / "pruned", by=["month", "speed"], min_game=3)
     assert report["counts"]["pruned"]["min_game"] == 3
     with pytest.raises(ValueError, match="speed, rating and month"):

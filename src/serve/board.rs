@@ -10,7 +10,9 @@ use super::request::Request;
 use crate::{
     chess::position::{BookMove, Variant, fen_of, move_number, read_move, san, uci},
     error::Error,
-    explore::explorer::{Answer, Explorer, Line, MoveTime, Times, UnknownName},
+    explore::explorer::{
+        Answer, Explorer, Line, MoveAnswer, MoveTime, Resulting, Times, UnknownName,
+    },
     formats::evals::{Eval, Evals, Score, evaluation},
     games::pgn::{CommentTimes, GameReader, Token, comment_text, tag_text},
 };
@@ -142,12 +144,13 @@ impl Board {
         let filters = &request.query.filters;
         let line = &request.query.line;
         let moves = &answer.moves;
-        let is_known = !request.query.transpositions
+        let reached = |mv: &MoveAnswer| mv.resulting.and_then(Resulting::reached);
+        let is_known = !request.transpositions
             || moves.is_empty()
-            || moves.iter().any(|mv| mv.reached.is_some());
+            || moves.iter().any(|mv| reached(mv).is_some());
         let transpositions = moves.iter().filter_map(|mv| {
-            let games = mv.reached?.checked_sub(mv.results.games())?;
-            (games > 0).then(|| Transpositions {
+            let games = reached(mv)?.checked_sub(mv.results.games())?;
+            (games > 0 && request.transpositions).then(|| Transpositions {
                 uci: mv.uci.clone(),
                 games,
             })

@@ -63,8 +63,8 @@ pub(super) fn condition_parameters() -> &'static [&'static str] {
 /// and for filters.
 const LIST_PARAMETERS: [&str; 4] = ["skip", "limit", "sort", "fold"];
 
-/// The names of the parameters that limit the lists in the answer about a position.
-const LIMIT_PARAMETERS: [&str; 3] = ["moves", "topGames", "recentGames"];
+/// The names of the parameters that say what the answer about a position lists.
+const ANSWER_PARAMETERS: [&str; 4] = ["moves", "topGames", "recentGames", "resulting"];
 
 /// The names of the parameters that exist only for the routes of Lichess's API.
 const LICHESS_PARAMETERS: [&str; 5] = ["history", "text", "transpositions", "clocks", "legal"];
@@ -159,7 +159,7 @@ impl Route {
     fn parameters(self) -> Option<Vec<&'static str>> {
         let groups: &[&[&str]] = match self {
             Route::Lichess | Route::Masters | Route::Player => return None,
-            Route::Positions => &[&["variant"], &FILTER_PARAMETERS, &LIMIT_PARAMETERS],
+            Route::Positions => &[&["variant"], &FILTER_PARAMETERS, &ANSWER_PARAMETERS],
             Route::Games => &[&POSITION_PARAMETERS, &FILTER_PARAMETERS, &LIST_PARAMETERS],
             Route::Facets => &[&POSITION_PARAMETERS, &FILTER_PARAMETERS],
             Route::Openings => &[&POSITION_PARAMETERS, &FILTER_PARAMETERS, &["fold"]],
@@ -202,6 +202,11 @@ pub struct Request {
     pub query: Query,
     /// The part of the list of games that the response contains.
     pub page: Page,
+    /// Whether the response must contain the results of the position after each move.
+    pub resulting: bool,
+    /// Whether the response must contain the number of games that reach the position after each move by another order of
+    /// moves.
+    pub transpositions: bool,
     /// Whether the response must contain the mean times that players took for the moves. They are read from the PGN
     /// text of the games.
     pub clocks: bool,
@@ -270,10 +275,14 @@ impl Request {
             let by = parameters.choice("by", "rating", |name| (name == "rating").then_some(()))?;
             by.ok_or_else(|| Refusal::bad("the parameter by is missing: use by=rating"))?;
         }
-        query.transpositions = parameters.flag("transpositions")?.unwrap_or(false);
+        let resulting = parameters.flag("resulting")?.unwrap_or(false);
+        let transpositions = parameters.flag("transpositions")?.unwrap_or(false);
+        query.resulting = resulting || transpositions;
         Ok(Request {
             query,
             page: page(route, parameters)?,
+            resulting,
+            transpositions,
             clocks: parameters.flag("clocks")?.unwrap_or(false),
             legal: parameters
                 .flag("legal")?
@@ -575,7 +584,7 @@ impl Parameters {
             &POSITION_PARAMETERS[..],
             &FILTER_PARAMETERS,
             &LIST_PARAMETERS,
-            &LIMIT_PARAMETERS,
+            &ANSWER_PARAMETERS,
             &LICHESS_PARAMETERS,
         ]
         .concat()

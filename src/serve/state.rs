@@ -288,13 +288,14 @@ pub(super) enum Thread {
 /// Returns `true` if an index of counts can answer the request from few stored sums, so that no worker thread is
 /// needed. `years` contains the first and the last year of the games.
 ///
-/// The request needs too many sums if it asks for a history (a sum for each month) or for transpositions (the sums of
-/// the positions after all moves). It also needs too many sums if it filters by date (a sum for each year) and the
-/// first and the last year are more than [`MAX_INLINE_YEARS`] years apart.
+/// The request needs too many sums if it asks for a history (a sum for each month), or for resulting positions or
+/// transpositions (the sums of the positions after all moves). It also needs too many sums if it filters by date (a sum
+/// for each year) and the first and the last year are more than [`MAX_INLINE_YEARS`] years apart.
 fn reads_few_sums(parameters: &Parameters, years: Option<[u16; 2]>) -> bool {
     let has = |name| parameters.text(name).is_some();
     let many_years = years.is_some_and(|[first, last]| last - first > MAX_INLINE_YEARS);
-    !has("history") && !has("transpositions") && !(many_years && (has("since") || has("until")))
+    let many_sums = ["history", "resulting", "transpositions"];
+    !many_sums.into_iter().any(has) && !(many_years && (has("since") || has("until")))
 }
 
 /// Calls `work` for a request. If `work` panics, returns an error response, so that only this request fails.
@@ -520,7 +521,7 @@ impl AppState {
         // The field `polybook` contains these numbers. Strict clients of Lichess's API do not expect them elsewhere.
         answer.unknown_months = None;
         for mv in &mut answer.moves {
-            mv.reached = None;
+            mv.resulting = mv.resulting.filter(|_| request.resulting);
         }
         Ok(WithBoard { answer, polybook })
     }
@@ -1290,6 +1291,7 @@ mod tests {
             ("speeds=blitz", [1, 9999], true),
             ("history=true", [2025, 2026], false),
             ("transpositions=true", [2025, 2026], false),
+            ("resulting=true", [2025, 2026], false),
         ] {
             let parameters = Parameters::parse(query).unwrap();
             assert_eq!(reads_few_sums(&parameters, Some(years)), few, "{query}");

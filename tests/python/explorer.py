@@ -216,8 +216,11 @@ def random_filters(games, rng, names):
     return {name: all_filters[name]() for name in chosen}
 
 
-def answer(board, reached, filters):
-    """Returns the answer from the games that reached a position, with their last moves in it."""
+def answer(board, reached, filters, after):
+    """Returns the answer from the games that reached a position, with their last moves in it.
+
+    `after` has, for each legal move of the position, the games that reached the position after it.
+    """
     passing = [(game, move) for game, move in reached if passes(game, filters)]
     played = [(game, move) for game, move in passing if move is not None]
     moves = collections.defaultdict(list)
@@ -238,6 +241,11 @@ def answer(board, reached, filters):
             "game": games[0].info() if len(games) == 1 else None,
             **({"ratingGames": len(ratings)} if 0 < len(ratings) < len(games) else {}),
         })  # fmt: skip
+        if after:
+            behind = [(game, reply) for game, reply in after[move].values() if passes(game, filters)]
+            going_on = [game for game, reply in behind if reply is not None]
+            ended = len(behind) - len(going_on)
+            listed[-1]["resulting"] = {"games": len(going_on), **results(going_on), "ended": ended}
 
     def named(games, key, most):
         best = sorted(games, key=lambda item: key(item[0]), reverse=True)[:most]
@@ -304,7 +312,17 @@ def main():
         for board in positions if args.all else [rng.choice(positions[: rng.choice([2, 10, 400])])]:
             wanted.setdefault((game.variant, square_bits(board)), board)
 
-    reached = {key: {} for key in wanted}
+    # For each position, the keys of the positions after its legal moves.
+    after = {}
+    for (variant, key), board in wanted.items():
+        moves = after[variant, key] = {}
+        for move in [] if args.all else list(board.legal_moves):
+            name = uci(board, move)
+            board.push(move)
+            moves[name] = (variant, square_bits(board))
+            board.pop()
+
+    reached = {key: {} for key in [*wanted, *(key for moves in after.values() for key in moves.values())]}
     for game in games:
         for board, move in game.walk():
             key = (game.variant, square_bits(board))
@@ -318,9 +336,10 @@ def main():
     combinations = [{}] + ([] if args.all else [random_filters(games, rng, args.of_filters) for _ in range(args.filters)])
     for (variant, key), board in wanted.items():
         found = [reached[variant, key][number] for number in sorted(reached[variant, key])]
+        behind = {move: reached[other] for move, other in after[variant, key].items()}
         for filters in combinations:
             question = {"variant": variant, "fen": board.fen(en_passant="xfen"), "filters": filters}
-            print(json.dumps({**question, "answer": answer(board, found, filters)}))
+            print(json.dumps({**question, "answer": answer(board, found, filters, behind)}))
 
 
 if __name__ == "__main__":

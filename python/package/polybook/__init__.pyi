@@ -189,6 +189,12 @@ class _LichessResults(TypedDict):
     black: int
     unfinished: NotRequired[int]
 
+class Resulting(_LichessResults):
+    #: The number of games that continue from the position. `white`, `draws` and `black` are their results.
+    games: int
+    #: The number of games that end in the position, if known.
+    ended: NotRequired[int]
+
 class PlayedMove(_LichessResults):
     uci: str
     san: str
@@ -204,8 +210,8 @@ class PlayedMove(_LichessResults):
     #: The game with the move, if there is exactly one.
     game: Optional[Game]
     opening: Optional[Opening]
-    #: With `transpositions`: the number of games that reach the position after the move by any order of moves.
-    reached: NotRequired[int]
+    #: With `resulting`, if known: the results of the position after the move, by any order of moves.
+    resulting: NotRequired[Resulting]
 
 class MonthResults(_LichessResults):
     month: str
@@ -476,7 +482,7 @@ class Explorer:
         top_games: Optional[int] = None,
         recent_games: Optional[int] = None,
         history: bool = False,
-        transpositions: bool = False,
+        resulting: bool = False,
         unfinished: str = "draw",
         **conditions: Unpack[_Conditions],
     ) -> Answer:

@@ -60,6 +60,11 @@ pub struct Args {
     #[command(flatten)]
     evals: EvalsArg,
 
+    /// Also show the results of the position after each move: how many games continue from there, whatever moves led to
+    /// it, and how they ended
+    #[arg(long)]
+    resulting: bool,
+
     /// Also show how many seconds the players thought about each move: the mean and the median. The clock times come from the N
     /// newest games, whose PGN files must exist and must not be compressed [default without a number: 1000]
     #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true, default_missing_value = "1000", value_parser = clap::value_parser!(u32).range(1..))]

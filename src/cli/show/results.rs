@@ -45,6 +45,10 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
         return run_explored(args, context);
     }
     args.refuse_games(path, "an index made with --leveldb", Evaluator::Moves)?;
+    Usage::refuse(
+        args.resulting.then_some("--resulting"),
+        "is not needed for an index made with --leveldb, whose numbers already are those of the position after each move",
+    )?;
     run_counted(args, path, context)?;
     if !args.json {
         context.say(
@@ -70,6 +74,7 @@ fn run_explored(args: &Args, context: Context) -> anyhow::Result<()> {
     query.top_games = 0;
     query.recent_games = Some(0);
     query.player_scores = !query.filters.player.is_empty();
+    query.resulting = args.resulting;
     // The score of games that were selected by their result describes only the selection.
     let has_scores = !args.filters.select_by_result();
     Usage::refuse(
@@ -118,6 +123,7 @@ fn run_explored(args: &Args, context: Context) -> anyhow::Result<()> {
         evals: &evals,
         times: times.as_ref(),
         has_scores,
+        has_resulting: args.resulting,
         max_ply: explorer.max_ply_before(&query.filters, &pos),
     };
     if args.json {
@@ -244,6 +250,7 @@ fn document(answer: &Answer, shown: &ShownMoves<'_>, has_results: bool) -> Value
         evals,
         times,
         has_scores,
+        has_resulting,
         ..
     } = *shown;
     let of_move = |(number, played): (usize, &MoveAnswer)| {
@@ -277,6 +284,19 @@ fn document(answer: &Answer, shown: &ShownMoves<'_>, has_results: bool) -> Value
         add_eval(&mut document, eval);
         if let Some(time) = time {
             document["clock"] = json!(time);
+        }
+        if has_resulting {
+            document["resulting"] = json!(played.resulting.map(|after| {
+                let unfinished = has_results.then_some(after.results.unfinished);
+                json!({
+                    "games": after.games,
+                    "white": after.results.white,
+                    "draws": after.results.draws,
+                    "black": after.results.black,
+                    "unfinished": unfinished,
+                    "ended": after.ended,
+                })
+            }));
         }
         document
     };
@@ -315,6 +335,8 @@ struct ShownMoves<'a> {
     times: Option<&'a Times>,
     /// Whether a player's scores are shown.
     has_scores: bool,
+    /// Whether the results of the positions after the moves are shown.
+    has_resulting: bool,
     /// The last half-move of games that is indexed, or `None` if the position occurs before it.
     max_ply: Option<usize>,
 }
@@ -335,6 +357,7 @@ fn table(answer: &Answer, shown: &ShownMoves<'_>, is_filtered: bool, with_bars: 
         evals,
         times,
         has_scores,
+        has_resulting,
         max_ply,
     } = *shown;
     // Writing to a `String` does not fail.
@@ -436,6 +459,13 @@ fn table(answer: &Answer, shown: &ShownMoves<'_>, is_filtered: bool, with_bars: 
             columns.add("timed", [2, 5], &timed_games, "");
         }
     }
+    if has_resulting {
+        for (heading, number) in RESULTING {
+            let after =
+                |played: &MoveAnswer| or_dash(played.resulting.map(|after| number(after.results)));
+            columns.add(heading, [1, 8], &after, "");
+        }
+    }
     let mut columns = columns.columns;
     if let Some(after) = &evals.after {
         columns.push(Column {
@@ -468,6 +498,33 @@ fn table(answer: &Answer, shown: &ShownMoves<'_>, is_filtered: bool, with_bars: 
         row("all", &|column| &column.total, &bar(total), "");
     }
     text
+}
+
+/// A function that returns one of the numbers of results.
+type NumberOf = fn(Results) -> u64;
+
+/// The columns with the results of the position after each move: their headings and values.
+pub(super) const RESULTING: [(&str, NumberOf); 4] = [
+    ("after", Results::games),
+    ("white", |results| results.white),
+    ("draws", |results| results.draws),
+    ("black", |results| results.black),
+];
+
+/// Formats the headings of the columns [`RESULTING`].
+pub(super) fn resulting_headings() -> String {
+    let headings = RESULTING.iter();
+    headings
+        .map(|(heading, _)| format!(" {heading:>8}"))
+        .collect()
+}
+
+/// Formats the cells of the columns [`RESULTING`] for a move after which the position has these results. The results of
+/// an illegal move are `None`.
+pub(super) fn resulting_cells(results: Option<Results>) -> String {
+    let columns = RESULTING.iter();
+    let cells = columns.map(|(_, number)| format!(" {:>8}", or_dash(results.map(number))));
+    cells.collect()
 }
 
 /// A column of a table of moves.
@@ -554,10 +611,24 @@ fn run_counted(args: &Args, path: &Path, context: Context) -> anyhow::Result<()>
             mv.eval = evals.after(pos.position(), mv.mv)?;
         }
     }
-    let (key, pos) = (key::text(pos.key()), pos.position());
     let results = |mv: &TreeMove| mv.results.expect("counts and indexes have results");
+    let after = |mv: &TreeMove| -> polybook::Result<Option<Results>> {
+        if !args.resulting {
+            return Ok(None);
+        }
+        let mut after = pos.clone();
+        after.play(mv.mv);
+        let mut sum = Results::default();
+        for mv in source.moves(&after)? {
+            sum += results(&mv);
+        }
+        Ok(Some(sum))
+    };
+    let resulting: Vec<Option<Results>> =
+        moves.iter().map(after).collect::<polybook::Result<_>>()?;
+    let (key, pos) = (key::text(pos.key()), pos.position());
     if args.json {
-        let moves = moves.iter().map(|mv| {
+        let moves = moves.iter().zip(&resulting).map(|(mv, resulting)| {
             let results = results(mv);
             let mut document = json!({
                 "uci": uci(pos, mv.mv),
@@ -568,6 +639,9 @@ fn run_counted(args: &Args, path: &Path, context: Context) -> anyhow::Result<()>
                 "black": results.black,
             });
             add_eval(&mut document, mv.eval);
+            if let Some(resulting) = resulting {
+                document["resulting"] = json!(resulting);
+            }
             document
         });
         let mut document = json!({ "key": key, "moves": moves.collect::<Value>() });
@@ -580,8 +654,12 @@ fn run_counted(args: &Args, path: &Path, context: Context) -> anyhow::Result<()>
     // Writing to a `String` does not fail.
     let mut text = evals::line(here);
     text.push_str("move      games    white    draws    black");
-    text.push_str(if evals.is_some() { "     eval\n" } else { "\n" });
-    for mv in &moves {
+    text.push_str(if evals.is_some() { "     eval" } else { "" });
+    if args.resulting {
+        text += &resulting_headings();
+    }
+    text.push('\n');
+    for (mv, resulting) in moves.iter().zip(resulting) {
         let Results {
             white,
             draws,
@@ -594,8 +672,9 @@ fn run_counted(args: &Args, path: &Path, context: Context) -> anyhow::Result<()>
             None => String::new(),
         };
         text += &format!(
-            "{san:<8} {:>6} {white:>8} {draws:>8} {black:>8}{eval}\n",
-            mv.weight
+            "{san:<8} {:>6} {white:>8} {draws:>8} {black:>8}{eval}{}\n",
+            mv.weight,
+            resulting.map_or_else(String::new, |results| resulting_cells(Some(results)))
         );
     }
     print(&text)

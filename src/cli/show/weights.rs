@@ -8,17 +8,21 @@ use polybook::{
     evals::Eval,
     obs::{self, Obs},
     position::{Variant, fen_of, read_move},
-    results::Wdl,
+    results::{Results, Wdl},
 };
 use serde::Serialize;
 use serde_json::json;
-use shakmaty::variant::VariantPosition;
+use shakmaty::{Move, Position, variant::VariantPosition};
 
-use super::Args;
+use super::{
+    Args,
+    results::{resulting_cells, resulting_headings},
+};
 use crate::cli::{
     evals, key,
     position::{Searched, of_database},
     terminal::{print, print_json},
+    usage::Usage,
 };
 
 /// A position, its moves in a book or database, and `true` if the whole book or database is empty.
@@ -39,6 +43,9 @@ struct ShownMove {
     /// The evaluation of the position after the move.
     #[serde(skip_serializing_if = "Option::is_none")]
     eval: Option<Eval>,
+    /// The sum of the results of all moves of the position after the move, if the user asks for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    resulting: Option<Results>,
 }
 
 /// The results of the games in which a move was played, and whether a book may play the move. A [`ShownMove`] has this
@@ -89,11 +96,15 @@ pub fn run(args: &Args, argument: &Path, file: &Path) -> anyhow::Result<()> {
     print(&if is_empty {
         "The file is empty.\n".to_owned()
     } else {
-        evals::line(eval) + &table(&moves, evals.is_some())
+        evals::line(eval) + &table(&moves, evals.is_some(), args.resulting)
     })
 }
 
 fn in_book(args: &Args, argument: &Path, file: &Path) -> anyhow::Result<PositionMoves> {
+    Usage::refuse(
+        args.resulting.then_some("--resulting"),
+        "needs the results of games, but a book contains only weights: show an index, counts, an OOBS database or a PGN file",
+    )?;
     let book = Book::open(file)?;
     // Looking up a position is a binary search, which does not find records that are out of order.
     if !seems_sorted(file)? {
@@ -120,6 +131,7 @@ fn in_book(args: &Args, argument: &Path, file: &Path) -> anyhow::Result<Position
         learn: entry.learn,
         games: None,
         eval: None,
+        resulting: None,
     });
     let moves = moves.collect();
     Ok((pos, moves, book.is_empty()))
@@ -143,8 +155,13 @@ fn in_database(args: &Args, argument: &Path, file: &Path) -> anyhow::Result<Posi
         let weight = weights.weight(row.stats);
         // No book contains an inactive row, so its weight is not shown.
         let is_weighed = weight > 0 && row.is_active();
-        ShownMove {
-            san: obs::legal_move(&pos, &row.mv).and_then(|mv| mv.san(&pos)),
+        let legal = obs::legal_move(&pos, &row.mv);
+        let after = legal
+            .and_then(|mv| mv.to_move(&pos))
+            .filter(|_| args.resulting);
+        let resulting = after.map(|mv| results_after(&obs, &pos, mv)).transpose()?;
+        Ok(ShownMove {
+            san: legal.and_then(|mv| mv.san(&pos)),
             weight: if is_weighed { scaling.apply(weight) } else { 0 },
             probability: None,
             learn: 0,
@@ -154,14 +171,28 @@ fn in_database(args: &Args, argument: &Path, file: &Path) -> anyhow::Result<Posi
             }),
             uci: row.mv,
             eval: None,
-        }
+            resulting,
+        })
     });
-    let mut moves: Vec<ShownMove> = moves.collect();
+    let mut moves: Vec<ShownMove> = moves.collect::<polybook::Result<_>>()?;
     moves.sort_by_key(|mv| Reverse(mv.weight));
     Ok((pos, moves, false))
 }
 
-fn table(moves: &[ShownMove], with_evals: bool) -> String {
+/// Returns the sum of the results of all moves that the database contains in the position after `pos` and `mv`.
+fn results_after(obs: &Obs, pos: &VariantPosition, mv: Move) -> polybook::Result<Results> {
+    let mut after = pos.clone();
+    after.play_unchecked(mv);
+    let mut sum = Results::default();
+    for row in obs.moves(&after)? {
+        if obs::legal_move(&after, &row.mv).is_some() {
+            sum += Results::from_side(after.turn(), row.stats);
+        }
+    }
+    Ok(sum)
+}
+
+fn table(moves: &[ShownMove], with_evals: bool, with_resulting: bool) -> String {
     let Some(first) = moves.first() else {
         return "The book has no move here.\n".to_owned();
     };
@@ -169,7 +200,11 @@ fn table(moves: &[ShownMove], with_evals: bool) -> String {
         Some(_) => "move     uci      wins    draws   losses  weight  percent",
         None => "move     uci    weight  percent  learn",
     });
-    text.push_str(if with_evals { "     eval\n" } else { "\n" });
+    text.push_str(if with_evals { "     eval" } else { "" });
+    if with_resulting {
+        text += &resulting_headings();
+    }
+    text.push('\n');
     for mv in moves {
         let (uci, weight) = (&mv.uci, mv.weight);
         let percent = mv.probability.map(|share| format!("{share:.2}%"));
@@ -180,12 +215,14 @@ fn table(moves: &[ShownMove], with_evals: bool) -> String {
         } else {
             String::new()
         };
+        let resulting = with_resulting.then(|| resulting_cells(mv.resulting));
         text += &match &mv.games {
             Some(games) => format!(
-                "{san:<8} {uci:<6} {:>6} {:>8} {:>8} {weight:>7} {percent:>8}{eval}{}\n",
+                "{san:<8} {uci:<6} {:>6} {:>8} {:>8} {weight:>7} {percent:>8}{eval}{}{}\n",
                 games.stats.wins,
                 games.stats.draws,
                 games.stats.losses,
+                resulting.unwrap_or_default(),
                 if games.active { "" } else { "  not active" }
             ),
             None => format!(

@@ -13,7 +13,7 @@ use super::{
     open_index::text_of_number,
     query::{Line, Query, View},
     sources::Sources,
-    tally::{MoveTally, PlayerTally, PositionTally, Rank, count_games, scores_of_all_games},
+    tally::{MoveTally, PlayerTally, PositionTally, Rank, resulting, scores_of_all_games},
 };
 use crate::{
     chess::position::BookMove,
@@ -86,14 +86,35 @@ pub struct MoveAnswer {
     pub game: Option<GameInfo>,
     /// The opening of the position after the move, or `None` if that position itself has no name.
     pub opening: Option<Opening>,
-    /// The number of games that reached the position after the move by any move order, or `None` if the query does not
-    /// ask for transpositions.
+    /// The results of the position after the move, or `None` if they are unknown or the query does not ask for them.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub reached: Option<u64>,
+    pub resulting: Option<Resulting>,
     /// The number of games in which the rating of the player who moved is known. `None` if it is known in all games or
     /// in none, and in [`View::Player`](super::View::Player).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rating_games: Option<u64>,
+}
+
+/// The results of the games that reached the position after a move, by any order of moves.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, serde::Serialize)]
+pub struct Resulting {
+    /// The number of games that continue from the position.
+    pub games: u64,
+    /// The results of these games, which are those of an [`Answer`] about the position. They are serialized in the form
+    /// of Lichess: an unfinished game is a draw.
+    #[serde(flatten, serialize_with = "Results::lichess_form")]
+    pub results: Results,
+    /// The number of games that end in the position, or at whose position the index ends. `None` if a source does not
+    /// store it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ended: Option<u64>,
+}
+
+impl Resulting {
+    /// Returns the number of games that reached the position, or `None` if a source does not store it.
+    pub fn reached(self) -> Option<u64> {
+        Some(self.games.saturating_add(self.ended?))
+    }
 }
 
 /// The results and ratings of the player whom a query names, in all games that the answer counts.
@@ -178,7 +199,7 @@ pub struct YearCount {
 pub(super) fn answer(sources: &Sources, query: &Query) -> Result<Answer> {
     task::fault("answer");
     let filters = sources.filters(&query.filters)?;
-    let is_long = query.transpositions && filters.precompute_long(query.line.subject())?;
+    let is_long = query.resulting && filters.precompute_long(query.line.subject())?;
     let mut counted = PositionTally::new(&filters, query)?;
     let mut total = MoveTally::default();
     let ranges = counted.scores.take().map(|by_move| ScoreRanges {
@@ -194,20 +215,20 @@ pub(super) fn answer(sources: &Sources, query: &Query) -> Result<Answer> {
     moves.truncate(query.moves.unwrap_or(usize::MAX));
     let years = counted.years.map(|years| by_year(&years, &moves));
     let after = |(mv, _): &(BookMove, MoveTally)| line_after(&query.line, *mv);
-    let reached = |played| count_games(&filters, &after(played));
-    let reached: Vec<Option<u64>> = match (query.transpositions, is_long) {
+    let results_after = |played| resulting(&filters, &after(played));
+    let results_after: Vec<Option<Resulting>> = match (query.resulting, is_long) {
         (false, _) => vec![None; moves.len()],
-        (true, false) => moves.iter().map(reached).collect::<Result<_>>()?,
-        (true, true) => moves.par_iter().map(reached).collect::<Result<_>>()?,
+        (true, false) => moves.iter().map(results_after).collect::<Result<_>>()?,
+        (true, true) => moves.par_iter().map(results_after).collect::<Result<_>>()?,
     };
     let moves = moves
         .iter()
-        .zip(reached)
-        .map(|((mv, tally), reached)| {
+        .zip(results_after)
+        .map(|((mv, tally), resulting)| {
             let range = ranges
                 .as_ref()
                 .and_then(|ranges| ranges.of_move(*mv, tally));
-            played_move(sources, query, (*mv, tally), range, reached)
+            played_move(sources, query, (*mv, tally), range, resulting)
         })
         .collect::<Result<_>>()?;
     let game = |(_, number, mv): Rank| (number, mv);
@@ -269,7 +290,7 @@ fn played_move(
     query: &Query,
     (mv, tally): (BookMove, &MoveTally),
     score_range: Option<[f64; 2]>,
-    reached: Option<u64>,
+    resulting: Option<Resulting>,
 ) -> Result<MoveAnswer> {
     let pos = query.line.position();
     let next = position_after(&query.line, mv);
@@ -290,7 +311,7 @@ fn played_move(
         results,
         game,
         opening: openings::name_of(&next),
-        reached,
+        resulting,
         rating_games: Some(tally.means.rating().games)
             .filter(|games| !of_player && (1..results.games()).contains(games)),
     })

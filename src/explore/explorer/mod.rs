@@ -88,7 +88,7 @@ use self::{
     unknown_name::{matched_names, unknown_name, unknown_names},
 };
 pub use self::{
-    answer::{Answer, MonthCount, MoveAnswer, PlayerScore, PlayerTotals, YearCount},
+    answer::{Answer, MonthCount, MoveAnswer, PlayerScore, PlayerTotals, Resulting, YearCount},
     facets::{ColorCount, Facets, RatingScore},
     list::{GameInfo, GameList, ListedGame, MatchGames, PlayedGame, Player},
     opening_table::{OpeningRow, OpeningTable},

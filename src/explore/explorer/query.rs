@@ -58,9 +58,9 @@ pub struct Query {
     pub history: bool,
     /// Whether the answer contains the results of each year, with the number of games of each move.
     pub years: bool,
-    /// Whether the answer contains, for each move, the number of games that reached the position after the move by
+    /// Whether the answer contains, for each move, the results of the games that reached the position after the move by
     /// any move order.
-    pub transpositions: bool,
+    pub resulting: bool,
 }
 
 impl Query {
@@ -83,7 +83,7 @@ impl Query {
             player_scores: false,
             history: false,
             years: false,
-            transpositions: false,
+            resulting: false,
         }
     }
 

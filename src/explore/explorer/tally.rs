@@ -6,6 +6,7 @@ use rustc_hash::FxHashMap;
 use shakmaty::{Color, Position};
 
 use super::{
+    answer::Resulting,
     expectation::PlayerScores,
     filter::{SourceFilter, SourceFilters, Split},
     open_index::{GameSummary, OpenIndex},
@@ -354,6 +355,80 @@ impl Collector for GameCount {
     }
 }
 
+/// A collector that adds up the results of the games that reached a position, separately for each move that was played
+/// there.
+#[derive(Default)]
+struct ResultsByMove {
+    /// The results. Those of [`BookMove::NONE`] belong to the games that end in the position.
+    moves: FxHashMap<BookMove, Results>,
+    /// Whether results are missing because a source may have removed the position from its counts.
+    is_incomplete: bool,
+}
+
+impl Collector for ResultsByMove {
+    fn accepted_rows(&self) -> AcceptedRows {
+        AcceptedRows::All(Split::AllTime)
+    }
+
+    fn add_row(&mut self, _source: &OpenIndex, _period: Period, row: &ResultRow) {
+        *self.moves.entry(row.mv).or_default() += row.results;
+    }
+
+    fn add_games(&mut self, source: &OpenIndex, _: &SourceFilter<'_>, passing: &PassingGames<'_>) {
+        let mut sums = vec![Results::default(); passing.moves.len()];
+        for (id, number) in passing.games {
+            sums[*number as usize].add(source.rows.traits[*id as usize].result());
+        }
+        for (mv, results) in passing.moves.iter().zip(sums) {
+            *self.moves.entry(*mv).or_default() += results;
+        }
+    }
+
+    fn note_missing(&mut self, source: &OpenIndex) {
+        self.is_incomplete |= source.min_game().is_some();
+    }
+
+    fn join(&mut self, other: ResultsByMove) {
+        for (mv, results) in other.moves {
+            *self.moves.entry(mv).or_default() += results;
+        }
+        self.is_incomplete |= other.is_incomplete;
+    }
+}
+
+/// Returns the results of the games that reached the last position of `line` and pass the filters. Returns `None` if a
+/// source (an index of the explorer) may have removed the position from its counts, because the results are then
+/// unknown.
+pub(super) fn resulting(filters: &SourceFilters<'_>, line: &Line) -> Result<Option<Resulting>> {
+    let sums = scan(filters, &line.subjects(), ResultsByMove::default)?;
+    let (mut results, mut ended) = (Results::default(), 0);
+    for (mv, more) in &sums.moves {
+        if *mv == BookMove::NONE {
+            ended = more.games();
+        } else if mv.to_move(line.position()).is_some() {
+            // An illegal move belongs to another position with the same hash.
+            results += *more;
+        }
+    }
+    if filters.mix_counts_and_games() {
+        results = results.with_unfinished_as_draws();
+    }
+    let resulting = Resulting {
+        games: results.games(),
+        results,
+        ended: store_ends(filters).then_some(ended),
+    };
+    Ok((!sums.is_incomplete).then_some(resulting))
+}
+
+/// Returns `true` if all sources store which games end in a position. Other programs may have left these games out of
+/// counts.
+fn store_ends(filters: &SourceFilters<'_>) -> bool {
+    let sources = filters.of_sources.iter();
+    let mut counted = sources.filter_map(|(source, _)| source.counted.as_ref());
+    counted.all(|counted| counted.has_ends)
+}
+
 /// Returns the number of games that reached the last position of `line` and pass the filters. Games that end in this
 /// position are included.
 ///
@@ -361,11 +436,7 @@ impl Collector for GameCount {
 /// unknown. Counts are incomplete if rare positions were removed from them, or if another program left out the games
 /// that end in a position.
 pub(super) fn count_games(filters: &SourceFilters<'_>, line: &Line) -> Result<Option<u64>> {
-    let mut counted = filters
-        .of_sources
-        .iter()
-        .filter_map(|(source, _)| source.counted.as_ref());
-    if counted.any(|counted| !counted.has_ends) {
+    if !store_ends(filters) {
         return Ok(None);
     }
     let count = scan(filters, &line.subjects(), GameCount::default)?;

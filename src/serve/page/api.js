@@ -39,6 +39,7 @@
  * @property {number} [unfinished] The number of games without a result, which are included in the draws.
  * @property {string} [lastPlayed]
  * @property {Opening | null} opening
+ * @property {import("./format.js").Counts & { games: number }} [resulting] The results of the position after the move, by any order of moves.
  */
 /**
  * The data of a position that the page cannot calculate, because it does not know the rules of chess.

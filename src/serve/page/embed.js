@@ -149,7 +149,7 @@ class PolybookBoard extends HTMLElement {
   async #show() {
     const signal = this.#asking.next();
     const address = this.#address();
-    const parameters = put(new URLSearchParams(address.searchParams), { moves: 100, topGames: 0, recentGames: 0, transpositions: "true" });
+    const parameters = put(new URLSearchParams(address.searchParams), { moves: 100, topGames: 0, recentGames: 0, transpositions: "true", resulting: "true" });
     const isPlayer = parameters.has("player") && parameters.has("color");
     this.setAttribute("aria-busy", "true");
     try {

@@ -51,6 +51,8 @@ const HOVER = 5;
 const SHOWN = 8;
 /** The minimum share of games, from 0 to 1, of a gap that is always shown. */
 const FREQUENT = 0.01;
+/** The smallest difference of scores, from 0 to 1, for which the score of the position after a move is shown. */
+const DIFFERENT = 0.05;
 /** The minimum share of games, from 0 to 1, of rows after the fourth. Rows with a smaller share are folded. */
 const RARE = 0.005;
 
@@ -351,7 +353,7 @@ function tableRow({ uci, san, move }, index, answer, total, { repertoire, ofPlay
     div({ role: "rowheader", class: "san" }, ...(sign ? [sign] : []), label),
     cell("name", ...tags, name),
     cell("games", move ? gamesCell(games, total, san, others) : span("quiet", "no games")),
-    cell("results", ...(move ? [bar(move, ofPlayer, list && ((result) => list(result, uci)))] : [])),
+    cell("results", ...(move ? [bar(move, ofPlayer, list && ((result) => list(result, uci))), resultingScore(move, answer, ofPlayer)] : [])),
     ...(ofPlayer ? [titled("score", move ? `${counted(finished(move), "result")}${withoutResult(move)}` : "", move ? percentOf(move) : "")] : []),
     ...(repertoire
       ? [cell("act", ...actOf(repertoire, uci, san, isOpen(repertoire.report, uci), play))]
@@ -401,6 +403,24 @@ function actOf({ state, toggle }, uci, san, isUnanswered, play) {
 function percentOf(move) {
   const games = finished(move);
   return games ? `${Math.round((100 * ((move.wins ?? 0) + drawn(move) / 2)) / games)}%` : "–";
+}
+
+/**
+ * Returns an element with the score of the position after a move, if games that reached it by other moves make this score differ
+ * from that of the move. It is the player's score, or White's.
+ * @param {Move} move
+ * @param {Answer} answer
+ * @param {boolean} ofPlayer
+ */
+function resultingScore({ san, resulting, ...move }, answer, ofPlayer) {
+  if (!resulting || !finished(move) || !finished(resulting)) return "";
+  const score = scoreOf(resulting);
+  if (Math.abs(score - scoreOf(move)) < DIFFERENT) return "";
+  // The player has Black in all games or in none.
+  const isTurned = ofPlayer && (answer.wins !== answer.white || move.wins !== move.white);
+  const text = `${percent(isTurned ? 1 - score : score)} of ${brief(resulting.games)}`;
+  const title = `Score of the position after ${san}, by any order of moves: ${text} games`;
+  return span({ class: "after", title }, `after: ${text}`);
 }
 
 /**

@@ -26,7 +26,7 @@ const LINES = 7;
  * @returns {Promise<Answer>}
  */
 export async function count(of, isPlayer, signal) {
-  const parameters = put(question(of), { moves: 100, recentGames: 0, transpositions: "true" });
+  const parameters = put(question(of), { moves: 100, recentGames: 0, transpositions: "true", resulting: "true" });
   if (!isPlayer) put(parameters, { topGames: 0 });
   const route = isPlayer ? "player" : "lichess";
   try {
