@@ -86,7 +86,7 @@ fn pairs_of_games_from_positions_are_scored() {
         "{table}"
     );
     assert!(
-        table.contains(&format!("[0 0 1 0 0]     {D4} (one-sided)")),
+        table.contains(&format!("[0 0 1 0 0]         0.0      -  {D4} (one-sided)")),
         "{table}"
     );
     assert!(
@@ -173,6 +173,135 @@ fn pairs_of_games_from_lines_are_scored_for_several_players() {
     assert_eq!(
         report["encounters"][1]["pentanomial"],
         json!([0, 0, 0, 1, 0])
+    );
+}
+
+/// The results are those of a test of fastchess: the number of pairs that end LL, LD, WL or DD, WD and WW.
+#[test]
+fn a_report_estimates_the_strength_from_pairs_as_fastchess_does() {
+    let dir = temp();
+    let dir = dir.path();
+    fs::write(dir.join("s.epd"), format!("{E4}\n{D4}\n")).unwrap();
+    let mut games = String::new();
+    let mut round = 0;
+    for (epd, counts) in [(E4, [34, 54, 31, 64, 75]), (D4, [0, 0, 32, 0, 0])] {
+        let ends = [
+            ["0-1", "1-0"],
+            ["0-1", "1/2-1/2"],
+            ["1/2-1/2", "1/2-1/2"],
+            ["1-0", "1/2-1/2"],
+            ["1-0", "0-1"],
+        ];
+        for (results, count) in ends.into_iter().zip(counts) {
+            for _ in 0..count {
+                round += 1;
+                let tags = format!("[Round \"{round}\"]\n[FEN \"{epd} 0 1\"]\n");
+                games += &pair(results, &tags, "");
+            }
+        }
+    }
+    let tags = format!("[FEN \"{E4} 0 1\"]\n");
+    // A game without a partner counts for the wins, but not for the estimate.
+    games += &game(
+        "A",
+        "B",
+        "1-0",
+        &format!("[Round \"{}\"]\n{tags}", round + 1),
+        "",
+    );
+    fs::write(dir.join("m.pgn"), &games).unwrap();
+    let numbers = |of: &Value| {
+        let names = [
+            "elo",
+            "elo_error",
+            "nelo",
+            "nelo_error",
+            "los",
+            "draw_ratio",
+            "llr",
+        ];
+        names.map(|name| {
+            of[name]
+                .as_f64()
+                .map_or("null".to_owned(), |n| format!("{n:.2}"))
+        })
+    };
+    let line = "suite-report s.epd m.pgn --sprt 0,5";
+    let report = ok_json(dir, &*format!("{line} --json"));
+    let encounter = &report["encounters"][0];
+    let expected = [
+        "55.58", "27.65", "57.94", "28.28", "100.00", "21.72", "1.30",
+    ];
+    assert_eq!(numbers(encounter), expected);
+    assert_eq!(encounter["unpaired"], 1);
+    assert_eq!(encounter["estimated_from"], "pairs");
+    let ends = ["elo_low", "elo_high"].map(|name| encounter[name].as_f64().unwrap());
+    assert!((ends[1] - ends[0] - 2.0 * 27.65).abs() < 0.01, "{ends:?}");
+    let sprt = &report["sprt"];
+    assert_eq!(
+        (&sprt["elo1"], &sprt["model"]),
+        (&json!(5.0), &json!("normalized"))
+    );
+    let drawn = numbers(&report["exits"][1]);
+    assert_eq!(
+        drawn[..6],
+        ["0.00", "null", "null", "null", "null", "100.00"]
+    );
+
+    let table = ok(dir, line);
+    let expected = "\n  Elo: 55.58 +/- 27.65, nElo: 57.94 +/- 28.28, LOS: 100.00 %, DrawRatio: 21.72 %\n  \
+                    LLR: 1.30 (-2.94, 2.94) [0.00, 5.00] nElo\n";
+    assert!(table.contains(expected), "{table}");
+    let table = ok(
+        dir,
+        "suite-report s.epd m.pgn --sprt 0,5 --sprt-model logistic",
+    );
+    assert!(
+        table.contains("  LLR: 1.34 (-2.94, 2.94) [0.00, 5.00] Elo\n"),
+        "{table}"
+    );
+    let table = ok(dir, "suite-report s.epd m.pgn --sprt=-90,-10,0.1,0.1");
+    assert!(
+        table.contains("(-2.20, 2.20) [-90.00, -10.00] nElo, H1 is accepted\n"),
+        "{table}"
+    );
+
+    // B has the same numbers with the opposite sign.
+    let report = ok_json(dir, &*format!("{line} --first B --json"));
+    let of_b = numbers(&report["encounters"][0]);
+    assert_eq!(of_b[..5], ["-55.58", "27.65", "-57.94", "28.28", "0.00"]);
+    assert!(report["encounters"][0]["llr"].as_f64().unwrap() < 0.0);
+}
+
+/// If no two games form a pair, single games count. The results are those of a test of fastchess.
+#[test]
+fn a_report_estimates_the_strength_from_games_without_pairs() {
+    let dir = temp();
+    let dir = dir.path();
+    fs::write(dir.join("s.epd"), "startpos\n").unwrap();
+    let results = [("1-0", 136), ("0-1", 96), ("1/2-1/2", 111)];
+    let games = results
+        .into_iter()
+        .flat_map(|(result, count)| vec![game("A", "B", result, "", "1. e4"); count]);
+    fs::write(dir.join("m.pgn"), games.collect::<String>()).unwrap();
+    let table = ok(dir, "suite-report s.epd m.pgn --sprt 0,3");
+    let expected = "\n  Elo: 40.70 +/- 30.43, nElo: 49.77 +/- 36.77, LOS: 99.60 %, DrawRatio: 32.36 % (from single \
+                    games, because no two games form a pair)\n  LLR: 0.41 (-2.94, 2.94) [0.00, 3.00] nElo\n";
+    assert!(table.contains(expected), "{table}");
+    let report = ok_json(dir, "suite-report s.epd m.pgn --json");
+    for of in [&report["encounters"][0], &report["exits"][0]] {
+        assert_eq!(
+            (&of["estimated_from"], &of["llr"]),
+            (&json!("games"), &json!(null))
+        );
+    }
+    assert_eq!(report["sprt"], json!(null));
+    // A player who won all games is stronger by an unknown number of points.
+    fs::write(dir.join("won.pgn"), game("A", "B", "1-0", "", "1. e4")).unwrap();
+    let table = ok(dir, "suite-report s.epd won.pgn");
+    assert!(
+        table.contains("Elo: unknown +/- unknown, nElo: unknown +/- unknown, LOS: 100.00 %"),
+        "{table}"
     );
 }
 

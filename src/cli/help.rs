@@ -33,7 +33,10 @@ const COMMON: [(&str, &str); 23] = [
     ("convert", "min-game plies limit balance"),
     ("engine", "play min-score player color"),
     ("evals", "out engine nodes threads"),
-    ("suite-report", "first min-pairs drop-one-sided out json"),
+    (
+        "suite-report",
+        "first sprt min-pairs drop-one-sided out json",
+    ),
     ("build", "color out reach min-game player"),
     ("check", "color player since out limit"),
     ("gaps", "against color limit reach max-ply opponent"),

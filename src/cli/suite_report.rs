@@ -10,7 +10,8 @@ use polybook::{
     pgn::Games,
     position::Variant,
     suite::{
-        ExitResults, MatchReport, Pentanomial, ReportOptions, SuiteFile, SuiteFormat, begin_suite,
+        ExitResults, MatchReport, Pentanomial, ReportOptions, Sample, Sprt, SprtModel, Strength,
+        SuiteFile, SuiteFormat, begin_suite,
     },
 };
 
@@ -40,10 +41,13 @@ Two games are a pair if the same two players played the same exit in the same ro
 points of one player: 0, 0.5, 1, 1.5 and 2 (LL, LD, DD or WL, WD, WW). This is the player given with --first, or
 else the first player in the file.
 
+Elo, normalized Elo (nElo), their 95 % intervals, the likelihood of superiority (LOS) and the LLR of --sprt are calculated from
+the pairs, as fastchess does. Only if no two games form a pair, they are calculated from single games.
+
 An exit is one-sided if it has at least --min-pairs pairs and the same color won all of its games.
 
 Examples:
-  polybook suite-report openings.pgn match.pgn
+  polybook suite-report openings.pgn match.pgn --sprt 0,2
   polybook suite-report openings.epd match.pgn --drop-one-sided --out better.epd")]
 pub struct Args {
     /// The suite: lines in PGN, or an EPD or a FEN on each line; - is standard input
@@ -57,6 +61,20 @@ pub struct Args {
     /// Show the results of pairs of games from the point of view of the player with this name
     #[arg(long, value_name = "NAME")]
     first: Option<String>,
+
+    /// Show the log-likelihood ratio (LLR) of a sequential probability ratio test. Its hypotheses H0 and H1 are that the
+    /// first player is stronger by ELO0 or by ELO1. ALPHA and BETA are the probabilities of wrong decisions for H1 and H0 [default: 0.05,0.05]
+    #[arg(long, value_name = "ELO0,ELO1[,ALPHA,BETA]", value_parser = sprt, allow_hyphen_values = true)]
+    sprt: Option<Sprt>,
+
+    /// Use this unit for the differences in strength of --sprt
+    #[arg(
+        long,
+        value_name = "MODEL",
+        default_value = "normalized",
+        requires = "sprt"
+    )]
+    sprt_model: SprtModelArg,
 
     /// Call an opening of the suite one-sided only if it was played in at least N pairs of games
     #[arg(long, value_name = "N", default_value = "1", value_parser = count::<NonZeroU64>(1))]
@@ -91,6 +109,42 @@ pub struct Args {
     resources: ResourceArgs,
 }
 
+/// The unit in which `--sprt` gives differences in strength.
+#[derive(clap::ValueEnum, Copy, Clone, Debug)]
+enum SprtModelArg {
+    /// Normalized Elo
+    Normalized,
+    /// Elo
+    Logistic,
+}
+
+impl From<SprtModelArg> for SprtModel {
+    fn from(arg: SprtModelArg) -> SprtModel {
+        match arg {
+            SprtModelArg::Normalized => SprtModel::Normalized,
+            SprtModelArg::Logistic => SprtModel::Logistic,
+        }
+    }
+}
+
+/// Parses the value of `--sprt`: two differences in normalized Elo, and optionally two error probabilities.
+fn sprt(text: &str) -> Result<Sprt, &'static str> {
+    let numbers: Option<Vec<f64>> = text
+        .split(',')
+        .map(|part| part.trim().parse().ok())
+        .collect();
+    let (elos, errors) = match numbers.as_deref() {
+        Some([elo0, elo1]) => ([*elo0, *elo1], [0.05, 0.05]),
+        Some([elo0, elo1, alpha, beta]) => ([*elo0, *elo1], [*alpha, *beta]),
+        _ => {
+            return Err(
+                "use two differences in Elo, such as 0,2, or add two error probabilities, such as 0,2,0.05,0.05",
+            );
+        }
+    };
+    Sprt::new(elos, errors, SprtModel::default())
+}
+
 pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     let is_stdin = |path: &PathBuf| *path == Path::new("-");
     if is_stdin(&args.suite) && args.games.iter().any(is_stdin) {
@@ -116,6 +170,9 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     let options = ReportOptions {
         first: args.first.clone(),
         min_pairs: args.min_pairs,
+        sprt: args
+            .sprt
+            .map(|sprt| sprt.with_model(args.sprt_model.into())),
     };
     let report = context.show_progress("reading games", |meter| {
         let games = Games {
@@ -181,6 +238,7 @@ fn table(report: &MatchReport) -> String {
             stats.losses,
             pairs(encounter.pairs),
         );
+        text += &strength_lines(&encounter.strength, report.sprt.as_ref());
     }
     text += "The numbers of pairs are [LL LD DD/WL WD WW], by the first player's wins (W), draws (D) and losses (L)\n";
     let played: Vec<&ExitResults> = report
@@ -195,13 +253,13 @@ fn table(report: &MatchReport) -> String {
     };
     let width = view.chars().count().max(15);
     text += &format!(
-        "\n{:>6} {:>6} {:>6} {:>6} {:>6} {:>6}  {view:<width$} exit\n",
-        "entry", "games", "white", "draws", "black", "draw %"
+        "\n{:>6} {:>6} {:>6} {:>6} {:>6} {:>6}  {view:<width$} {:>7} {:>6}  exit\n",
+        "entry", "games", "white", "draws", "black", "draw %", "Elo", "+/-"
     );
     for exit in &played {
         let results = exit.results;
         text += &format!(
-            "{:>6} {:>6} {:>6} {:>6} {:>6} {:>6.1}  {:<width$} {}{}{}\n",
+            "{:>6} {:>6} {:>6} {:>6} {:>6} {:>6.1}  {:<width$} {:>7} {:>6}  {}{}{}\n",
             exit.entry,
             results.finished(),
             results.white,
@@ -209,6 +267,8 @@ fn table(report: &MatchReport) -> String {
             results.black,
             exit.draw_rate.unwrap_or_default(),
             pairs(exit.pairs),
+            number(exit.strength.elo, 1, "-"),
+            number(exit.strength.elo_error, 1, "-"),
             exit.line.as_ref().unwrap_or(&exit.epd),
             exit.opening
                 .as_ref()
@@ -242,6 +302,46 @@ fn table(report: &MatchReport) -> String {
         }
     }
     text
+}
+
+/// Formats the estimate of a player's strength, and the LLR of `sprt`, as lines in the words of fastchess.
+fn strength_lines(strength: &Strength, sprt: Option<&Sprt>) -> String {
+    let known = |value| number(value, 2, "unknown");
+    let source = match strength.estimated_from {
+        Some(Sample::Games) => " (from single games, because no two games form a pair)",
+        _ => "",
+    };
+    let mut text = format!(
+        "  Elo: {} +/- {}, nElo: {} +/- {}, LOS: {} %, DrawRatio: {} %{source}\n",
+        known(strength.elo),
+        known(strength.elo_error),
+        known(strength.nelo),
+        known(strength.nelo_error),
+        known(strength.los),
+        known(strength.draw_ratio),
+    );
+    if let Some(sprt) = sprt {
+        let ([elo0, elo1], [lower, upper]) = (sprt.elos(), sprt.bounds());
+        let unit = match sprt.model() {
+            SprtModel::Normalized => "nElo",
+            SprtModel::Logistic => "Elo",
+        };
+        let decision = match strength.llr {
+            Some(llr) if llr >= upper => ", H1 is accepted",
+            Some(llr) if llr <= lower => ", H0 is accepted",
+            _ => "",
+        };
+        text += &format!(
+            "  LLR: {} ({lower:.2}, {upper:.2}) [{elo0:.2}, {elo1:.2}] {unit}{decision}\n",
+            known(strength.llr),
+        );
+    }
+    text
+}
+
+/// Formats a number with `decimals` decimal places, or returns `unknown` if there is none.
+fn number(value: Option<f64>, decimals: usize, unknown: &str) -> String {
+    value.map_or_else(|| unknown.to_owned(), |value| format!("{value:.decimals$}"))
 }
 
 /// Formats a pentanomial as text, such as `[0 1 5 2 0]`. A pentanomial counts pairs of games. Its five numbers belong

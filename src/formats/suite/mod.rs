@@ -12,6 +12,7 @@ mod games;
 mod ranking;
 mod report;
 mod source;
+mod strength;
 
 use std::sync::Arc;
 
@@ -35,6 +36,7 @@ pub(crate) use self::{
 pub use self::{
     format::{SUITE_EVENT, SuiteCheck, SuiteFault, SuiteFormat, begin_suite},
     report::{Encounter, ExitResults, MatchReport, Pentanomial, ReportOptions, SuiteFile},
+    strength::{Sample, Sprt, SprtModel, Strength},
 };
 
 /// The options of an opening suite: the length of its lines, which lines or positions it contains, and how they

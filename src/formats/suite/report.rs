@@ -17,6 +17,7 @@ use super::{
     SuiteCheck, SuiteFault, SuiteFormat,
     format::{evaluation, range},
     is_over, read_start,
+    strength::{Sprt, Strength},
 };
 use crate::{
     chess::position::{Keyed, Variant, epd_of, is_epd_comment, push_move},
@@ -382,7 +383,7 @@ impl SuiteFile {
         }
         Ok(MatchReport {
             warnings: read.warnings(),
-            ..results.report(&self.exits, options.min_pairs)
+            ..results.report(&self.exits, options)
         })
     }
 
@@ -479,13 +480,15 @@ const ADVICE_ON_POSITIONS: &str = ": give games with the position in the tag FEN
                                    moves of the opening, or give the suite as lines in PGN";
 
 /// Options for the report of a match.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct ReportOptions {
     /// The player from whose view pairs are counted. If `None`, pairs are counted from the view of the player whom the
     /// games name first.
     pub first: Option<String>,
     /// The minimum number of pairs that an exit needs to be called one-sided.
     pub min_pairs: NonZeroU64,
+    /// The sequential probability ratio test (SPRT) for which log-likelihood ratios are calculated, or `None`.
+    pub sprt: Option<Sprt>,
 }
 
 impl Default for ReportOptions {
@@ -493,6 +496,7 @@ impl Default for ReportOptions {
         ReportOptions {
             first: None,
             min_pairs: NonZeroU64::MIN,
+            sprt: None,
         }
     }
 }
@@ -737,7 +741,7 @@ struct MatchGame {
 pub struct Pentanomial(pub [u64; 5]);
 
 impl Pentanomial {
-    fn pairs(self) -> u64 {
+    pub(super) fn pairs(self) -> u64 {
         self.0.iter().sum()
     }
 
@@ -759,6 +763,8 @@ pub struct MatchReport {
     pub unmatched: u64,
     /// The share of draws among `games`, in percent, or `None` without games.
     pub draw_rate: Option<f64>,
+    /// The test that [`ReportOptions::sprt`] requests.
+    pub sprt: Option<Sprt>,
     /// The results of each two players who met, in the order of their first games.
     pub encounters: Vec<Encounter>,
     /// The results of the exits, in the order of the suite.
@@ -783,6 +789,10 @@ pub struct Encounter {
     pub pairs: Pentanomial,
     /// The number of games that are not in a pair.
     pub unpaired: u64,
+    /// How much stronger the first player is than the second. If there are pairs, games that are not in a pair do not
+    /// count.
+    #[serde(flatten)]
+    pub strength: Strength,
 }
 
 /// The results of all games that were played from one exit. An exit is the position in which an entry of a suite
@@ -814,6 +824,10 @@ pub struct ExitResults {
     /// Whether the exit has at least [`ReportOptions::min_pairs`] pairs, and one color won all of its games.
     #[serde(rename = "one_sided")]
     pub is_one_sided: bool,
+    /// How much stronger the first players of the [`Encounter`]s are in the games from this exit. If there are pairs,
+    /// games that are not in a pair do not count.
+    #[serde(flatten)]
+    pub strength: Strength,
 }
 
 /// Serializes `wins`, `draws` and `losses` of White, and `unfinished`.
@@ -899,6 +913,8 @@ const BYTES_PER_PLAYER: usize = 128;
 #[derive(Default)]
 struct ExitCounts {
     results: Results,
+    /// The wins, draws and losses of the first player of each encounter.
+    stats: Wdl,
     pairs: Pentanomial,
     one_sided_pairs: u64,
 }
@@ -972,7 +988,12 @@ impl MatchCounts {
     /// Forms pairs from `games`, the games between `players`, and returns the results of these two players against each
     /// other. A pair consists of two games from the same exit with swapped colors. Also adds the result of each pair to
     /// its exit. A pair with an unfinished game is not counted.
-    fn encounter(&mut self, players: [usize; 2], games: &[EncounterGame]) -> Encounter {
+    fn encounter(
+        &mut self,
+        players: [usize; 2],
+        games: &[EncounterGame],
+        sprt: Option<&Sprt>,
+    ) -> Encounter {
         let is_self_play = players[0] == players[1];
         let mut found = paired(games, is_self_play, |game| Some((game.exit, game.round?)));
         if found.is_empty() {
@@ -995,7 +1016,9 @@ impl MatchCounts {
         }
         let mut stats = Wdl::default();
         for game in games.iter().filter(|game| is_finished(game)) {
-            stats += Wdl::of_game(game.result.winner(), game.color);
+            let result = Wdl::of_game(game.result.winner(), game.color);
+            stats += result;
+            self.exits[game.exit].stats += result;
         }
         let [first, second] = players.map(|player| self.names[player].clone());
         Encounter {
@@ -1004,13 +1027,15 @@ impl MatchCounts {
             stats,
             pairs,
             unpaired: pairs.unpaired(stats.games()),
+            strength: Strength::estimate(pairs, stats, sprt),
         }
     }
 
-    fn report(mut self, exits: &[Exit], min_pairs: NonZeroU64) -> MatchReport {
+    fn report(mut self, exits: &[Exit], options: &ReportOptions) -> MatchReport {
+        let sprt = options.sprt.as_ref();
         let games = std::mem::take(&mut self.encounters);
         let order = std::mem::take(&mut self.order).into_iter();
-        let encounters = order.map(|players| self.encounter(players, &games[&players]));
+        let encounters = order.map(|players| self.encounter(players, &games[&players], sprt));
         // Players who met only in unfinished games have no results against each other.
         let encounters = encounters.filter(|encounter| encounter.stats.games() > 0);
         let encounters = encounters.collect();
@@ -1026,8 +1051,9 @@ impl MatchCounts {
                 pairs: found.pairs,
                 one_sided_pairs: found.one_sided_pairs,
                 unpaired: found.pairs.unpaired(finished),
-                is_one_sided: found.pairs.pairs() >= min_pairs.get()
+                is_one_sided: found.pairs.pairs() >= options.min_pairs.get()
                     && (results.white == finished || results.black == finished),
+                strength: Strength::estimate(found.pairs, found.stats, sprt),
             }
         };
         let mut all = Results::default();
@@ -1039,6 +1065,7 @@ impl MatchCounts {
             unfinished: all.unfinished,
             unmatched: self.unmatched,
             draw_rate: draw_rate(all),
+            sprt: options.sprt,
             exits: exits.iter().zip(&self.exits).map(results).collect(),
             encounters,
             warnings: Vec::new(),
