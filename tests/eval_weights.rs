@@ -319,3 +319,84 @@ fn stores_and_options_that_do_not_fit_are_refused() {
         ],
     );
 }
+
+/// The best evaluated moves continue the lines of a book, but mistakes do not.
+#[test]
+fn lines_are_continued_by_evaluated_moves() {
+    let dir = temp();
+    let dir = dir.path();
+    let game = |moves: &str| format!("[Result \"1/2-1/2\"]\n\n{moves} 1/2-1/2\n\n");
+    let games = ["1. e4 e5", "1. d4 d5 2. c4 e6 3. Nc3", "1. c4 d5 2. d4"].map(game);
+    fs::write(dir.join("games.pgn"), games.concat()).unwrap();
+    let evals = [
+        "1. e4 e5 {[%eval 0.3,20]} 2. Nf3 {[%eval 0.25,20]} Nc6 {[%eval 0.3,20]} 3. Bb5 {[%eval 0.28,20]}",
+        "1. e4 e5 2. Nc3 {[%eval 0.1,20]}",
+        "1. d4 d5 2. c4 e6 3. Nc3 {[%eval 0.2,20]} c5 {[%eval 0.9,20]}",
+        "1. e4 e5 2. Nf3 Nc6 3. Bb5 Nd4 {[%eval 0.1,20]}",
+    ];
+    fs::write(dir.join("evals.pgn"), evals.map(game).concat()).unwrap();
+    ok(dir, "evals -q --out my.evals evals.pgn");
+    ok(dir, "make-book -q games.pgn --min-game 1 --bin plain.bin");
+    let filter = "filter plain.bin --out long.bin --evals my.evals";
+    for (plies, added) in [(1, 1), (2, 2), (4, 4), (100, 4)] {
+        let report = ok_json(dir, &*format!("{filter} --expand {plies} --json"));
+        assert_eq!(
+            (&report["expanded"], &report["read"]),
+            (&json!(added), &json!(10)),
+            "{plies}"
+        );
+        let last = ["e4 e5", "e4 e5 Nf3", "e4 e5 Nf3 Nc6", "e4 e5 Nf3 Nc6 Bb5"];
+        let expected = [("Nf3", 1), ("Nc6", 1), ("Bb5", 1), ("Nd4", 1)];
+        for (number, (line, mv)) in last.iter().zip(expected).enumerate() {
+            let moves = if number < added {
+                weights([mv])
+            } else {
+                BTreeMap::new()
+            };
+            assert_eq!(shown(dir, "long.bin", line), moves, "{plies}: {line}");
+        }
+    }
+    // Black's only evaluated move after 3. Nc3 loses 70 centipawns.
+    assert!(shown(dir, "long.bin", "d4 d5 c4 e6 Nc3").is_empty());
+    // 1. c4 d5 2. d4 transposes to a position of the book.
+    assert_eq!(shown(dir, "long.bin", "c4 d5 d4"), weights([("e6", 1)]));
+    let output = crate::common::run(dir, &*format!("{filter} --expand 3 --weights evals"));
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        said.contains("3 moves added by --expand where lines end\n"),
+        "{said}"
+    );
+    assert_eq!(
+        shown(dir, "long.bin", "e4 e5 Nf3"),
+        weights([("Nc6", 1000)])
+    );
+    let header = ok(dir, "pgheader -s long.bin");
+    assert!(header.contains("--expand 3 --weights evals"), "{header}");
+    // The conditions of the filter also apply to added moves.
+    ok(dir, &*format!("{filter} --expand 4 --max-ply 3 -q"));
+    assert!(shown(dir, "long.bin", "e4 e5 Nf3").is_empty());
+    assert_eq!(shown(dir, "long.bin", "e4 e5"), weights([("Nf3", 1)]));
+    // A book for one side does not end before a reply to which it has an answer.
+    ok(
+        dir,
+        "make-book -q games.pgn --min-game 1 --only-white --bin plain.bin",
+    );
+    ok(dir, &*format!("{filter} --expand 9 -q"));
+    assert!(shown(dir, "long.bin", "d4").is_empty());
+    refused(
+        dir,
+        &[
+            ("filter plain.bin --out x.bin --expand 3", 2, "--evals"),
+            (
+                "filter plain.bin --out x.bin --expand 0 --evals my.evals",
+                2,
+                "--expand",
+            ),
+            (
+                "filter plain.bin --out x.bin --expand 3 --evals games.pgn",
+                1,
+                "not a store",
+            ),
+        ],
+    );
+}

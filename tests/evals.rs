@@ -1626,3 +1626,129 @@ fn stockfish_evaluates_a_book_and_a_suite() {
         assert!(ce.abs() < 250, "{line}");
     }
 }
+
+/// An engine that knows the best moves of a few positions. It ends like [`ENGINE`] if a file `kill` or `interrupt`
+/// exists, and answers 1. d4 with an illegal move or dies if a file `illegal` or `dies` exists.
+#[cfg(unix)]
+const OPENING_ENGINE: &str = r#"#!/bin/sh
+while read -r word rest; do
+  case "$word" in
+    uci) echo "id name Opener"; echo uciok;;
+    isready) echo readyok;;
+    position) fen="$rest";;
+    go)
+      echo "$fen" >> asked
+      if [ -e kill ] && [ "$(wc -l < asked)" -ge 6 ]; then rm kill; kill -9 "$PPID"; sleep 9; fi
+      if [ -e interrupt ] && [ "$(wc -l < asked)" -ge 6 ]; then rm interrupt; kill -INT "$PPID"; sleep 9; fi
+      mv=a2a3
+      case "$fen" in
+        *"rnbqkbnr/pppp1ppp/8/4p3/4P3/8/PPPP1PPP/RNBQKBNR w"*) mv=g1f3;;
+        *"rnbqkbnr/pppp1ppp/8/4p3/4P3/5N2/PPPP1PPP/RNBQKB1R b"*) mv=b8c6;;
+        *"r1bqkbnr/pppp1ppp/2n5/4p3/4P3/5N2/PPPP1PPP/RNBQKB1R w"*) mv=f1b5;;
+        *"rnbqkbnr/pppppppp/8/8/3P4/8/PPP1PPPP/RNBQKBNR b"*)
+          mv=g8f6
+          if [ -e illegal ]; then mv=g8g6; fi
+          if [ -e dies ]; then exit 3; fi;;
+        *"rnbqkb1r/pppppppp/5n2/8/3P4/8/PPP1PPPP/RNBQKBNR w"*) mv=c2c4;;
+      esac
+      case "$fen" in *" w "*) cp=20;; *) cp=-20;; esac
+      echo "info depth 12 score cp $cp nodes 1001 pv $mv"; echo "bestmove $mv ponder e7e5";;
+    quit) exit;;
+  esac
+done
+"#;
+
+#[cfg(unix)]
+fn asked(dir: &Path) -> usize {
+    let text = fs::read_to_string(dir.join("asked")).unwrap_or_default();
+    let _ = fs::remove_file(dir.join("asked"));
+    text.lines().count()
+}
+
+#[cfg(unix)]
+#[test]
+fn an_engine_continues_the_lines_of_a_book() {
+    let dir = temp();
+    let dir = dir.path();
+    with_engine(dir, &[]);
+    fs::write(dir.join("engine.sh"), OPENING_ENGINE).unwrap();
+    let games = ["1. e4 e5", "1. d4"].map(|moves| format!("[Result \"1-0\"]\n\n{moves} 1-0\n\n"));
+    let games = games.concat() + "[Result \"0-1\"]\n\n1. e4 e5 0-1\n";
+    fs::write(dir.join("games.pgn"), games).unwrap();
+    ok(dir, "make-book -q games.pgn --min-game 1 --bin book.bin");
+    let line = "evals --out my.evals --engine ./engine.sh --nodes 1000 --jobs 1 --positions book.bin --json";
+    // The start, the positions after 1. e4, 1... e5 and 1. d4, and two positions after each of the two ends.
+    let report = ok_json(dir, &*format!("{line} --expand 2"));
+    assert_eq!(
+        (&report["engine"]["evaluated"], &report["positions"]),
+        (&8.into(), &8.into())
+    );
+    assert_eq!(asked(dir), 8);
+    let whole = fs::read(dir.join("my.evals")).unwrap();
+    ok(
+        dir,
+        "filter -q book.bin --out long.bin --evals my.evals --expand 2 --weights evals",
+    );
+    for (line, moves) in [
+        ("e4 e5", vec!["Nf3"]),
+        ("e4 e5 Nf3", vec!["Nc6"]),
+        ("e4 e5 Nf3 Nc6", vec![]),
+        ("d4", vec!["Nf6"]),
+        ("d4 Nf6", vec!["c4"]),
+        ("d4 Nf6 c4", vec![]),
+    ] {
+        assert_eq!(moves_of(dir, "long.bin", line), moves, "{line}");
+    }
+    // Nothing is searched again, and the next half-move needs the engine's move in two known positions.
+    let again = ok_json(dir, &*format!("{line} --expand 2"));
+    assert_eq!(
+        (&again["engine"]["evaluated"], &again["engine"]["failed"]),
+        (&0.into(), &0.into())
+    );
+    assert_eq!(asked(dir), 0);
+    ok(dir, &*format!("{line} --expand 1 -q"));
+    assert_eq!(asked(dir), 0);
+
+    // Interrupted and killed runs continue, and end with the same store.
+    for (sign, code) in [("interrupt", Some(130)), ("kill", None)] {
+        fs::remove_file(dir.join("my.evals")).unwrap();
+        fs::write(dir.join(sign), "").unwrap();
+        let stopped = crate::common::run(dir, &*format!("{line} --expand 2"));
+        assert_eq!(stopped.status.code(), code, "{stopped:?}");
+        assert_eq!(asked(dir), 6);
+        assert!(dir.join("my.evals.journal").exists());
+        let report = ok_json(dir, &*format!("{line} --expand 2"));
+        assert_eq!(report["engine"]["continued"], 5);
+        // At most one position, the last one of the interrupted line, is searched for its move again.
+        assert!((3..=4).contains(&asked(dir)), "{report}");
+        assert!(fs::read(dir.join("my.evals")).unwrap() == whole, "{sign}");
+    }
+
+    // An illegal move and a dead engine cost one line. The next run continues the line.
+    for (sign, reason, evaluated) in [
+        ("illegal", "the engine's best move \"g8g6\" is not legal", 6),
+        ("dies", "the engine ended: exit status: 3", 5),
+    ] {
+        fs::remove_file(dir.join("my.evals")).unwrap();
+        fs::write(dir.join(sign), "").unwrap();
+        let report = ok_json(dir, &*format!("{line} --expand 2"));
+        let engine = &report["engine"];
+        assert_eq!(
+            (&engine["evaluated"], &engine["failed"]),
+            (&evaluated.into(), &1.into()),
+            "{report}"
+        );
+        let said = engine["described"][0]["reason"].as_str().unwrap();
+        assert!(said.contains(reason), "{said}");
+        fs::remove_file(dir.join(sign)).unwrap();
+        ok(dir, &*format!("{line} --expand 2 -q"));
+        assert!(fs::read(dir.join("my.evals")).unwrap() == whole, "{sign}");
+    }
+    refused(
+        dir,
+        &[
+            ("evals --out x.evals games.pgn --expand 2", 2, "--engine"),
+            (&format!("{line} --expand 0"), 2, "--expand"),
+        ],
+    );
+}

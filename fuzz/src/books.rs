@@ -255,6 +255,7 @@ fn filtered(room: &Room, path: &Path, options: u8) {
         normalize: bit(4),
         max_loss: None,
         eval_weights: None,
+        expand: None,
     };
     let (once, twice) = (room.path("filtered.bin"), room.path("again.bin"));
     let keep = |from: &Path, to: &Path| {

@@ -192,7 +192,8 @@ fn database(
     let BookEvals {
         max_loss,
         eval_weights,
-    } = args.evals.open(&memory)?;
+        ..
+    } = args.evals.open(&memory, false)?;
     let convert = Convert {
         variant: args.variant,
         move_filter: Some(filter),

@@ -63,7 +63,8 @@ Examples:
   polybook evals --out all.evals my.evals engine.epd
   polybook evals --out my.epd my.evals
   polybook evals --out my.parquet my.evals
-  polybook evals --out my.evals --engine stockfish --nodes 200000 --jobs 2 --positions suite.epd")]
+  polybook evals --out my.evals --engine stockfish --nodes 200000 --jobs 2 --positions suite.epd
+  polybook evals --out my.evals --engine stockfish --positions book.bin --expand 6")]
 pub struct Args {
     /// Read evaluations from these files: PGN with comments such as [%eval 0.31], EPD, lichess_db_eval.jsonl, or other
     /// stores of evaluations. The files can be compressed
@@ -117,6 +118,12 @@ struct EngineArgs {
     #[arg(long, value_name = "NAME=VALUE", requires = "engine", value_parser = uci_option)]
     option: Vec<(String, String)>,
 
+    /// Continue each line that ends in a position of --positions with up to N moves of the engine, and evaluate the
+    /// position after each of them. A book ends where it contains neither a move nor an answer to a move. polybook filter
+    /// --expand adds these moves to the book
+    #[arg(long, value_name = "N", requires = "engine", value_parser = clap::value_parser!(u16).range(1..=100))]
+    expand: Option<u16>,
+
     /// Restart the engine if it needs more than N seconds for a position
     #[arg(long, value_name = "N", default_value_t = 60, requires = "engine", value_parser = clap::value_parser!(u64).range(1..=86_400))]
     time_limit: u64,
@@ -143,6 +150,7 @@ impl EngineArgs {
             nodes: self.nodes,
             jobs: self.jobs.map_or(0, usize::from),
             time_limit: Duration::from_secs(self.time_limit),
+            expand: self.expand.unwrap_or(0),
         })
     }
 
@@ -229,6 +237,8 @@ enum WeightSource {
 /// The rules of a command that makes a book from evaluations.
 #[derive(Default)]
 pub struct BookEvals {
+    /// The store of evaluations, if a rule needs it.
+    pub evals: Option<Arc<Evals>>,
     pub max_loss: Option<MaxLoss>,
     pub eval_weights: Option<EvalWeights>,
 }
@@ -265,10 +275,11 @@ impl BookEvalsArgs {
     }
 
     /// Opens the store of evaluations, and returns the rules that `--weights` and `--max-loss` describe. Reads the store
-    /// into memory if its size is at most half of the memory budget.
-    pub fn open(&self, memory: &Memory) -> anyhow::Result<BookEvals> {
+    /// into memory if its size is at most half of the memory budget. `is_needed` is `true` if an option that this type
+    /// does not contain needs the store.
+    pub fn open(&self, memory: &Memory, is_needed: bool) -> anyhow::Result<BookEvals> {
         let source = self.weight_source();
-        let is_used = self.max_loss.is_some() || source.is_some();
+        let is_used = self.max_loss.is_some() || source.is_some() || is_needed;
         let Some(path) = self.evals.as_ref().filter(|_| is_used) else {
             return Ok(BookEvals::default());
         };
@@ -277,8 +288,10 @@ impl BookEvalsArgs {
             max_loss: self
                 .max_loss
                 .map(|most| MaxLoss::new(Arc::clone(&evals), most).keep_one(self.keep_one)),
-            eval_weights: source
-                .map(|source| EvalWeights::new(evals).times_results(source == WeightSource::Both)),
+            eval_weights: source.map(|source| {
+                EvalWeights::new(Arc::clone(&evals)).times_results(source == WeightSource::Both)
+            }),
+            evals: Some(evals),
         })
     }
 }
@@ -422,10 +435,8 @@ pub fn run(args: Args, context: Context) -> anyhow::Result<()> {
         ..MakeEvals::new(pgn_inputs(&args.inputs, Variant::Standard)?)
     };
     let claimed = make.claim(&args.out, format)?;
-    let Positions {
-        positions,
-        variations,
-    } = args.engine.read_positions(&make.memory, context)?;
+    let positions = args.engine.read_positions(&make.memory, context)?;
+    let variations = positions.variations;
     let phase = match make.engine {
         Some(_) => "evaluating positions",
         None => "reading evaluations",

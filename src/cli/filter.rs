@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use polybook::{
-    book::{Book, Filter, begin_book, filter_books},
+    book::{Book, Expand, Filter, begin_book, filter_books},
     position::Variant,
 };
 use serde_json::json;
@@ -30,6 +30,7 @@ Examples:
   polybook filter book.bin --out narrow.bin --min-share 10 --best 3
   polybook filter book.bin --out short.bin --max-ply 16
   polybook filter white.bin black.bin --out both.bin --reachable
+  polybook filter book.bin --out longer.bin --evals my.evals --expand 6 --weights both --max-loss 50
   polybook filter book.bin --out - --min-weight 5 | polybook show -")]
 pub struct Args {
     /// The books; - is standard input
@@ -73,6 +74,11 @@ pub struct Args {
     #[command(flatten)]
     evals: BookEvalsArgs,
 
+    /// Continue each line of the book, where it ends, with up to N of the best evaluated moves. polybook evals --expand
+    /// lets an engine choose and evaluate these moves. Added moves have weight 1, unless --weights changes it
+    #[arg(long, value_name = "N", requires = "evals", value_parser = clap::value_parser!(u16).range(1..=100))]
+    expand: Option<u16>,
+
     /// Replace an existing file of any kind. Without this option, filter replaces only a book that polybook wrote
     #[arg(long)]
     force: bool,
@@ -93,16 +99,19 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     let books = books.iter().map(Book::open);
     let books = books.collect::<polybook::Result<Vec<_>>>()?;
     let memory = args.memory.memory();
-    args.evals.store(false)?;
+    args.evals.store(args.expand.is_some())?;
     let BookEvals {
+        evals,
         max_loss,
         eval_weights,
-    } = args.evals.open(&memory)?;
+    } = args.evals.open(&memory, args.expand.is_some())?;
+    let expand = args.expand.zip(evals);
+    let expand = expand.map(|(plies, evals)| Expand::new(evals, plies));
     if let Some(asked) = args.variant {
-        let walks = args.reachable || args.max_ply.is_some();
+        let walks = args.reachable || args.max_ply.is_some() || args.expand.is_some();
         if !walks && max_loss.is_none() && eval_weights.is_none() {
-            let usage = "--variant applies only with --reachable, --max-ply, --weights or --max-loss: also give one of \
-                         these options";
+            let usage = "--variant applies only with --reachable, --max-ply, --expand, --weights or --max-loss: also give \
+                         one of these options";
             return Err(Usage(usage.to_owned()).into());
         }
         for (argument, book) in args.books.iter().zip(&books) {
@@ -118,12 +127,19 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
         normalize: args.normalize,
         max_loss,
         eval_weights,
+        expand,
     };
     let summary = context.show_progress("filtering", |meter| {
         filter_books(&books, out, &filter, args.variant, &memory, meter)
     })?;
     let path = output_name(&args.out);
-    let text = evals::losses(summary.losses.as_ref()) + &evals::eval_weights(summary.eval_weights);
+    let expanded = summary.expanded.map(|moves| {
+        let moves = plural(moves, "move");
+        format!("{moves} added by --expand where lines end\n")
+    });
+    let text = expanded.unwrap_or_default()
+        + &evals::losses(summary.losses.as_ref())
+        + &evals::eval_weights(summary.eval_weights);
     let text = format!(
         "{text}{path}: {}, {}; the books had {}\n",
         plural(summary.written, "entry"),
@@ -136,6 +152,9 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
         "positions": summary.positions,
         "read": summary.read,
     });
+    if let Some(moves) = summary.expanded {
+        document["expanded"] = json!(moves);
+    }
     if let Some(losses) = &summary.losses {
         document["losses"] = json!(losses);
     }

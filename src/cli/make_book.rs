@@ -329,7 +329,7 @@ fn configured(mut args: Args) -> anyhow::Result<MakeBook> {
         run.check_outputs()?;
     }
     let memory = args.resources.memory();
-    let rules = args.evals.open(&memory)?;
+    let rules = args.evals.open(&memory, false)?;
     if let Some(max_loss) = rules.max_loss {
         run = run.max_loss(max_loss);
     }

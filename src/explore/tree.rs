@@ -30,9 +30,7 @@ use std::{
 };
 
 use serde::{Serialize, Serializer};
-use shakmaty::{
-    Chess, Color, Move, Position, san::SanPlus, uci::UciMove, variant::VariantPosition,
-};
+use shakmaty::{Color, Move, Position, san::SanPlus, uci::UciMove, variant::VariantPosition};
 
 pub use crate::formats::walk::{
     Branch, EvaluatedSource, Limits, LinesOf, MoveSource, Order, Replies, SourceWrapper, Tree,
@@ -44,7 +42,7 @@ use crate::{
     explore::explorer::{Explorer, Line, Query, Selection, View},
     formats::{
         book::{Book, each_move_once},
-        evals::{Eval, check_memory},
+        evals::{EnginePosition, Eval, check_memory},
         fork_index::PositionStats,
         walk::each_position,
     },
@@ -361,14 +359,15 @@ impl FoundPositions<'_> {
 }
 
 /// Returns all positions that the moves of a standard chess book reach from the starting position: positions in which
-/// the book contains a move, and the positions after these moves. Checkmates and stalemates are omitted. `memory`
-/// limits both the walk and the number of positions.
+/// the book contains a move, and the positions after these moves. Checkmates and stalemates are omitted. A line ends in
+/// a position if the book contains neither a move there nor an answer to a legal move. `memory` limits both the walk
+/// and the number of positions.
 ///
 /// # Errors
 ///
 /// Returns an error if the book cannot be read, if a temporary file cannot be written, or if the positions do not fit
 /// in memory.
-pub fn book_positions(book: &Book, memory: &Memory, meter: &Meter) -> Result<Vec<Chess>> {
+pub fn book_positions(book: &Book, memory: &Memory, meter: &Meter) -> Result<Vec<EnginePosition>> {
     let mut positions = Vec::new();
     let mut reached = SpillingSet::new(memory.share(4));
     let start = [Ok(Variant::Standard.start())];
@@ -386,7 +385,10 @@ pub fn book_positions(book: &Book, memory: &Memory, meter: &Meter) -> Result<Vec
                 && !chess.legal_moves().is_empty()
                 && reached.insert_key(pos.key())?
             {
-                positions.push(chess.clone());
+                positions.push(EnginePosition {
+                    pos: chess.clone(),
+                    is_end: Replies(book).moves(&pos)?.is_empty(),
+                });
                 check_memory(positions.len(), memory, book.path())?;
             }
         }

@@ -906,6 +906,7 @@ fn no_message_of_the_library_names_an_option_of_the_command_line() {
         "format!(\"--minimax={percent}\")",
         "\"--max-loss {}{keep_one}\"",
         "\"--weights {source}\"",
+        "\"--expand {}\"",
         "\" --keep-one\"",
         "(of counts with --min-game {})",
         "strip_prefix(\"--max-ply \")",

@@ -6,12 +6,12 @@
 use std::{fmt, path::Path, sync::Arc};
 
 use rustc_hash::FxHashMap;
-use shakmaty::{Position, variant::VariantPosition};
+use shakmaty::{Move, Position, variant::VariantPosition};
 
 use super::{
     lines::PlayableMoves,
     maker::LegalMoves,
-    move_graph::{Edge, MoveGraph},
+    move_graph::{Edge, MoveGraph, NodeData},
     reader::Book,
     records::key_and_move,
     weights::{FrequentMoves, Weights},
@@ -243,7 +243,7 @@ impl EvalWeights {
         }
         let legal = LegalMoves::new(moves, records);
         let describe = |pos: &Keyed<VariantPosition>| {
-            let mut moves: Vec<(BookMove, shakmaty::Move, u64, bool)> = Vec::new();
+            let mut moves: Vec<(BookMove, Move, u64, bool)> = Vec::new();
             for (entry, mv) in legal.of(pos)? {
                 let spelled = BookMove::from(mv);
                 match moves.iter_mut().find(|(other, ..)| *other == spelled) {
@@ -263,8 +263,8 @@ impl EvalWeights {
     fn describe(
         &self,
         pos: &Keyed<VariantPosition>,
-        moves: impl Iterator<Item = (BookMove, shakmaty::Move, u64, bool)>,
-    ) -> Result<(Option<Value>, Vec<(BookMove, shakmaty::Move, EvalMove)>)> {
+        moves: impl Iterator<Item = (BookMove, Move, u64, bool)>,
+    ) -> Result<NodeData<Option<Value>, EvalMove>> {
         let own = self.evals.value(pos.position())?;
         let moves = moves.map(|(book_move, mv, weight, is_kept)| {
             let mut after = pos.position().clone();
@@ -527,7 +527,7 @@ mod tests {
             });
             (own.map(value), moves.collect())
         });
-        EvalGraph::of_lists(lists.collect())
+        EvalGraph::of_lists(lists)
     }
 
     /// Searches all lines of up to `depth` half-moves from the position `number` by negamax, top down, and returns the

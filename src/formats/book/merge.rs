@@ -7,6 +7,7 @@ use shakmaty::Color;
 use super::{
     edit::ROOM_FOR_EDIT,
     eval_weights::{EvalWeights, EvalWeightsSummary, EvaluatedMoves},
+    expand::Expand,
     header::{self, HeaderError, PORTABLE_LENGTH, split_checksum, with_checksum},
     lines::{PlayableMoves, contains, reached_keys},
     maker::{DroppedMoves, LossSummary},
@@ -56,6 +57,9 @@ pub struct Filter {
     /// If set, computes the weights of moves from evaluations, before all conditions on weights are applied. A move of
     /// weight 0 keeps this weight. Only positions that can be reached from the starting position change.
     pub eval_weights: Option<EvalWeights>,
+    /// If set, continues the lines of the book with moves from evaluations. All other conditions also apply to these
+    /// moves.
+    pub expand: Option<Expand>,
 }
 
 /// Statistics about the result of merging or filtering books.
@@ -71,6 +75,9 @@ pub struct MergeSummary {
     pub scaled: u64,
     /// The numbers of moves that were dropped or kept because of [`max_loss`](Filter::max_loss), if the filter sets it.
     pub losses: Option<LossSummary>,
+    /// The number of moves that were added where lines end, before other conditions apply. `None` if the filter does not
+    /// [expand](Filter::expand) the book.
+    pub expanded: Option<u64>,
     /// The numbers of moves whose weights come from [evaluations](Filter::eval_weights), if the filter uses them.
     pub eval_weights: Option<EvalWeightsSummary>,
 }
@@ -119,6 +126,7 @@ impl Filter {
             valued("max-ply", self.max_ply),
             switch("reachable", self.reachable),
             switch("normalize", self.normalize),
+            self.expand.as_ref().map(ToString::to_string),
             self.eval_weights.as_ref().map(ToString::to_string),
             self.max_loss.as_ref().map(ToString::to_string),
         ])
@@ -216,7 +224,7 @@ impl BookMerge<'_> {
         let is_move = move_check(header::parse(&header).ok());
         // The default filter drops no move, but the two spellings of castling must be merged.
         let is_default = *self.filter == Filter::default();
-        let mut weighing = None;
+        let (mut weighing, mut added) = (None, None);
         let dropped = if is_default && !self.has_both_castlings(books, meter)? {
             None
         } else {
@@ -235,6 +243,25 @@ impl BookMerge<'_> {
                 all.write_kept(&mut positions, &change, out, context)
                     .map(drop)
             })?;
+            if let Some(expand) = &self.filter.expand {
+                let records = expand.records(&whole, variant, self.memory, meter)?;
+                added = Some(temporary_book(temp_dir, |out| {
+                    write_entries(&records, out).at(context.0, context.1)
+                })?);
+            }
+            let whole = match &added {
+                None => whole,
+                Some(added) => temporary_book(temp_dir, |out| {
+                    let mut positions = BookPositions::new([&whole, added], self.policy, meter);
+                    let change = Change {
+                        spelled: &|entry| entry.mv,
+                        weighing: None,
+                        is_kept: &|_| true,
+                    };
+                    all.write_kept(&mut positions, &change, out, context)
+                        .map(drop)
+                })?,
+            };
             let max_loss = self.filter.max_loss.as_ref();
             if let Some(rule) = &self.filter.eval_weights {
                 let moves = rule.of_book(&whole, variant, self.memory, meter)?;
@@ -265,7 +292,8 @@ impl BookMerge<'_> {
             weighing: weighing.as_ref().map(|(rule, moves)| (*rule, moves)),
             is_kept: &is_kept,
         };
-        let mut positions = BookPositions::checked(books, self.policy, meter)?;
+        let all_books = books.iter().chain(&added);
+        let mut positions = BookPositions::checked(all_books, self.policy, meter)?;
         let mut summary = if self.filter.walks() {
             let mut summary = MergeSummary::default();
             let copy = temporary_book(temp_dir, |kept| {
@@ -279,6 +307,8 @@ impl BookMerge<'_> {
         } else {
             self.write_kept(&mut positions, &change, &mut writer, (out, "write"))?
         };
+        summary.expanded = added.as_ref().map(Book::len);
+        summary.read -= summary.expanded.unwrap_or(0);
         let has_max_loss = self.filter.max_loss.is_some();
         summary.losses = dropped
             .filter(|_| has_max_loss)
@@ -597,11 +627,11 @@ impl<'a> BookPositions<'a> {
     /// verifies the checksum in the header of each book. If a checksum does not match, the iterator yields an error
     /// after the last record of that book.
     pub(super) fn checked(
-        books: &'a [Book],
+        books: impl IntoIterator<Item = &'a Book>,
         policy: MergePolicy,
         meter: &'a Meter,
     ) -> Result<BookPositions<'a>> {
-        let records = books.iter().map(|book| book.checked_records(meter));
+        let records = books.into_iter().map(|book| book.checked_records(meter));
         let records = records.collect::<Result<_>>()?;
         Ok(BookPositions::of_records(records, policy))
     }
@@ -764,6 +794,7 @@ mod tests {
                 positions: 3,
                 scaled: 0,
                 losses: None,
+                expanded: None,
                 eval_weights: None,
             }
         );

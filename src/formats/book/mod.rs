@@ -33,6 +33,7 @@ cfg_if::cfg_if! {
         mod difference;
         mod edit;
         mod eval_weights;
+        mod expand;
         mod writer;
         pub mod lines;
         mod maker;
@@ -47,6 +48,7 @@ cfg_if::cfg_if! {
                 Change, ChangeError, EditSummary, NewWeight, PositionEdit, Script, ScriptError, edit_book,
             },
             eval_weights::{EvalWeights, EvalWeightsSummary},
+            expand::Expand,
             maker::{BookMaker, BookSummary, LosingMove, LossSummary},
             merge::{Filter, MergePolicy, MergeSummary, filter_books, merge_books},
             verify::{BookFault, FaultyRecords, VerifiedBook, fix, verify},

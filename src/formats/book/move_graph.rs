@@ -1,5 +1,7 @@
 //! Graphs of positions and the moves between them, and values of their positions by minimax.
 
+use std::collections::hash_map::Entry;
+
 use rustc_hash::FxHashMap;
 use shakmaty::{Move, variant::VariantPosition};
 
@@ -40,6 +42,9 @@ pub(super) struct Edge<E> {
     pub data: E,
 }
 
+/// The data of a position, and its moves with their data.
+pub(super) type NodeData<N, E> = (N, Vec<(BookMove, Move, E)>);
+
 /// The value of [`Edge::after`] for a move to a position without moves.
 const NOWHERE: u64 = u64::MAX;
 
@@ -71,7 +76,7 @@ impl<N, E> MoveGraph<N, E> {
         starts: impl Iterator<Item = Result<VariantPosition>>,
         most: usize,
         memory: Memory,
-        mut describe: impl FnMut(&Keyed<VariantPosition>) -> Result<(N, Vec<(BookMove, Move, E)>)>,
+        mut describe: impl FnMut(&Keyed<VariantPosition>) -> Result<NodeData<N, E>>,
     ) -> Result<MoveGraph<N, E>> {
         let mut graph = MoveGraph {
             nodes: Vec::new(),
@@ -79,10 +84,10 @@ impl<N, E> MoveGraph<N, E> {
         };
         let mut numbers: FxHashMap<u64, u64> = FxHashMap::default();
         each_position(source, starts, memory, &Meter::default(), &mut |pos| {
-            if !numbers.contains_key(&pos.key()) {
+            if let Entry::Vacant(number) = numbers.entry(pos.key()) {
                 let (data, moves) = describe(pos)?;
                 if !moves.is_empty() {
-                    numbers.insert(pos.key(), graph.nodes.len() as u64);
+                    number.insert(graph.nodes.len() as u64);
                     graph.add(pos, data, moves);
                 }
             }
@@ -152,12 +157,14 @@ impl<N, E> MoveGraph<N, E> {
     /// Creates a graph from lists of moves. Each node has its data and its moves. A move has its data and, unless it
     /// leaves the graph, the index of the node after it.
     #[cfg(test)]
-    pub(super) fn of_lists(lists: Vec<(N, Vec<(E, Option<usize>)>)>) -> MoveGraph<N, E> {
+    pub(super) fn of_lists(
+        lists: impl Iterator<Item = (N, Vec<(E, Option<usize>)>)>,
+    ) -> MoveGraph<N, E> {
         let mut graph = MoveGraph {
             nodes: Vec::new(),
             edges: Vec::new(),
         };
-        for (key, (data, moves)) in lists.into_iter().enumerate() {
+        for (key, (data, moves)) in lists.enumerate() {
             for (number, (data, after)) in moves.into_iter().enumerate() {
                 graph.edges.push(Edge {
                     mv: BookMove(number as u16),

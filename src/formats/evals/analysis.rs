@@ -10,8 +10,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use rustc_hash::FxHashSet;
-use shakmaty::{Chess, Position};
+use rustc_hash::{FxHashMap, FxHashSet};
+use shakmaty::{Chess, Move, Position, uci::UciMove};
 
 use super::{
     EngineReport, EvalsReport, FailedPosition,
@@ -41,6 +41,11 @@ const MAX_FAILURES: u64 = 20;
 /// The minimum depth at which an evaluation counts as complete even if the engine searched fewer nodes than requested.
 /// An engine reaches this depth only if it has searched the whole game tree.
 const WHOLE_DEPTH: u8 = 200;
+
+/// The number of centipawns by which a move that continues a line may be worse than the evaluation of its position. The
+/// evaluations of a position and of the engine's best move in it seldom differ by more. A store also contains
+/// evaluations of moves that were played by mistake, and these must not continue a line.
+pub(crate) const EXPANSION_LOSS: u16 = 50;
 
 /// The result of evaluating positions with an engine: the evaluations, and a report.
 pub(super) struct Analysis {
@@ -89,13 +94,16 @@ impl Analyst<'_> {
     /// contains an evaluation of it, or if `old_store` contains one that is thorough enough. Also skips duplicates, and
     /// positions in which the game is over. `meter` shows the progress.
     ///
+    /// After each position that ends a line, plays the engine's best moves, and evaluates the position after each of
+    /// them. [`EngineOptions::expand`] is the number of these moves.
+    ///
     /// # Errors
     ///
     /// Returns an error if `old_store` cannot be read or the journal cannot be written. A failure of the engine is not
     /// an error, but is counted in the report.
     pub(super) fn evaluate(
         self,
-        positions: &[Chess],
+        positions: &[EnginePosition],
         old_store: Option<&Evals>,
         meter: &Meter,
     ) -> Result<(Analysis, Journal)> {
@@ -110,42 +118,34 @@ impl Analyst<'_> {
             continued: records.len() as u64,
             ..EngineReport::default()
         };
-        let mut known: FxHashSet<u64> = records.iter().map(|record| record.key).collect();
-        // A new evaluation would have at least this thoroughness, so it would replace an existing evaluation with a
-        // smaller one.
-        let asked_for = Eval::thoroughness(0, options.nodes);
-        let is_enough = |evals: &Evals, eval: Eval| {
-            eval.nodes >= options.nodes
-                || if evals.origin_of(eval) == report.name {
-                    eval.score.as_mate().is_some() || eval.depth >= WHOLE_DEPTH
-                } else {
-                    Eval::thoroughness(eval.depth, eval.nodes) >= asked_for
-                }
+        let known = records.iter().map(|record| (record.key, record.eval.score));
+        let known = KnownScores {
+            new: Mutex::new(known.collect()),
+            old_store,
+            engine: &report.name,
+            nodes: options.nodes,
         };
         let mut todo = Vec::new();
         let mut seen = FxHashSet::default();
-        for pos in positions {
-            let key = eval_key(pos);
+        let mut known_before = 0;
+        for EnginePosition { pos, is_end } in positions {
             // A position in which the game is over has no evaluation.
-            if pos.is_game_over() || !seen.insert(key) {
+            if pos.is_game_over() || !seen.insert(eval_key(pos)) {
                 continue;
             }
-            if let Some(evals) = old_store
-                && let Some(eval) = evals.find(key)?
-                && is_enough(evals, eval)
-            {
-                known.insert(key);
-            }
-            if known.contains(&key) {
-                report.known += 1
+            let plies = if *is_end { options.expand } else { 0 };
+            if plies == 0 && known.score(pos)?.is_some() {
+                known_before += 1;
             } else {
-                todo.push(pos)
+                todo.push(Line { pos, plies });
             }
         }
-        meter.add_total(todo.len() as u64);
+        let searches = todo.iter().map(|line| 1 + u64::from(line.plies));
+        meter.add_total(searches.sum());
         let jobs = Jobs {
             options,
             todo: &todo,
+            known: &known,
             next: AtomicUsize::new(0),
             ready: Mutex::new(Some(engine)),
             done: Mutex::new(JobResults {
@@ -153,6 +153,7 @@ impl Analyst<'_> {
                 evaluated: Vec::new(),
                 failed: Vec::new(),
                 failures_in_row: 0,
+                known: known_before,
             }),
             failure: Failure::default(),
             meter,
@@ -161,22 +162,21 @@ impl Analyst<'_> {
         pool.broadcast(|_| jobs.failure.watch(|| jobs.run()));
         jobs.failure.take()?;
         let mut done = task::unlocked(jobs.done);
+        report.known = done.known;
         let in_row = done.failures_in_row;
         report.evaluated = done.evaluated.len() as u64;
         report.failed = done.failed.len() as u64;
         let is_given_up = in_row > MAX_FAILURES || in_row > report.evaluated + report.known;
         let last = done.failed.last().filter(|_| is_given_up);
-        let given_up = last.map(|(_, reason)| {
-            format!("the engine evaluated none of the last {in_row} positions: {reason}")
+        let given_up = last.map(|(_, failed)| {
+            format!(
+                "the engine evaluated none of the last {in_row} positions: {}",
+                failed.reason
+            )
         });
         done.failed.sort_by_key(|(number, _)| *number);
         let described = done.failed.into_iter().take(EvalsReport::MAX_DESCRIBED);
-        report.described = described
-            .map(|(number, reason)| FailedPosition {
-                fen: fen_of(todo[number]),
-                reason,
-            })
-            .collect();
+        report.described = described.map(|(_, failed)| failed).collect();
         records.extend(done.evaluated);
         let analysis = Analysis {
             records,
@@ -187,12 +187,84 @@ impl Analyst<'_> {
     }
 }
 
+/// A position to evaluate, and the number of moves of the engine with which a line continues from it. The position
+/// after each of these moves is evaluated as well.
+struct Line<'a> {
+    pos: &'a Chess,
+    plies: u16,
+}
+
+/// The scores of positions that need no search, because the engine or another source has already searched them as
+/// thoroughly.
+struct KnownScores<'a> {
+    /// The scores that this run or its journal contains, from White's point of view, by key.
+    new: Mutex<FxHashMap<u64, Score>>,
+    old_store: Option<&'a Evals>,
+    /// The name of the engine.
+    engine: &'a str,
+    /// The number of nodes of a search.
+    nodes: u64,
+}
+
+impl KnownScores<'_> {
+    /// Returns the score of the position `pos` from White's point of view, or `None` if a search is needed.
+    fn score(&self, pos: &Chess) -> Result<Option<Score>> {
+        let key = eval_key(pos);
+        if let Some(score) = task::lock(&self.new).get(&key) {
+            return Ok(Some(*score));
+        }
+        let Some(evals) = self.old_store else {
+            return Ok(None);
+        };
+        let eval = evals.find(key)?.filter(|eval| self.is_enough(evals, *eval));
+        Ok(eval.map(|eval| eval.score))
+    }
+
+    /// Returns `true` if an evaluation of the old store is so thorough that a new one would not replace it.
+    fn is_enough(&self, evals: &Evals, eval: Eval) -> bool {
+        eval.nodes >= self.nodes
+            || if evals.origin_of(eval) == self.engine {
+                eval.score.as_mate().is_some() || eval.depth >= WHOLE_DEPTH
+            } else {
+                let asked_for = Eval::thoroughness(0, self.nodes);
+                Eval::thoroughness(eval.depth, eval.nodes) >= asked_for
+            }
+    }
+
+    /// Returns the legal move in `pos` that leads to the best known score for the side to move. Returns `None` if no
+    /// score after a move is known, or if the score of `pos` itself is unknown. Also returns `None` if the move is more
+    /// than [`EXPANSION_LOSS`] worse than the score of `pos`, because the best move is then another one.
+    fn best_move(&self, pos: &Chess) -> Result<Option<Move>> {
+        let mut best: Option<(Score, Move)> = None;
+        let Some(own) = self.score(pos)? else {
+            return Ok(None);
+        };
+        for mv in pos.legal_moves() {
+            let mut after = pos.clone();
+            after.play_unchecked(mv);
+            if let Some(score) = self.score(&after)? {
+                let score = score.seen_from(pos.turn());
+                if best.is_none_or(|(other, _)| score > other) {
+                    best = Some((score, mv));
+                }
+            }
+        }
+        let loss = |score: Score| {
+            let own = own.seen_from(pos.turn());
+            i32::from(own.to_code()) - i32::from(score.to_code())
+        };
+        let best = best.filter(|(score, _)| loss(*score) <= EXPANSION_LOSS.into());
+        Ok(best.map(|(_, mv)| mv))
+    }
+}
+
 /// The data that the threads that evaluate positions share: the positions to evaluate, and the results. Each thread
 /// uses an engine process of its own.
 struct Jobs<'a> {
     options: &'a EngineOptions,
-    todo: &'a [&'a Chess],
-    /// The index in `todo` of the next position to evaluate.
+    todo: &'a [Line<'a>],
+    known: &'a KnownScores<'a>,
+    /// The index in `todo` of the next line to evaluate.
     next: AtomicUsize,
     /// An engine that has already been started, for the first thread that needs one.
     ready: Mutex<Option<Engine>>,
@@ -206,66 +278,126 @@ struct Jobs<'a> {
 struct JobResults {
     journal: Journal,
     evaluated: Vec<EvalRecord>,
-    /// The indices of the positions at which engines failed, each with the reason, in the order of the failures.
-    failed: Vec<(usize, String)>,
+    /// The positions at which engines failed, each with the index of its line, in the order of the failures.
+    failed: Vec<(usize, FailedPosition)>,
     /// The number of failures since the last successful evaluation.
     failures_in_row: u64,
+    /// The number of positions that needed no search.
+    known: u64,
 }
 
 impl Jobs<'_> {
-    /// Evaluates positions from the shared list with one engine process until no position is left. Each thread calls
-    /// this function once. If the process fails, starts a new one for the next position. Stops early if engines have
-    /// failed at too many consecutive positions.
+    /// Evaluates lines from the shared list with one engine process until no line is left. Each thread calls this
+    /// function once. If the process fails, starts a new one for the next position. Stops early if engines have failed
+    /// at too many consecutive positions.
     fn run(&self) -> Result<()> {
         let mut engine = task::lock(&self.ready).take();
         while !self.failure.is_set() {
             let number = self.next.fetch_add(1, Ordering::Relaxed);
-            let Some(pos) = self.todo.get(number) else {
+            if number >= self.todo.len() {
                 break;
-            };
-            let started = match engine.take() {
-                Some(running) => Ok(running),
-                None => Engine::start(self.options),
-            };
-            let evaluated = started.and_then(|mut running| {
-                let record = self.evaluated(&mut running, pos)?;
-                // An engine that failed is dropped. The next position starts a new one.
-                engine = Some(running);
-                Ok(record)
-            });
-            let mut done = task::lock(&self.done);
-            match evaluated {
-                Ok(record) => {
-                    done.journal.push(&record)?;
-                    done.evaluated.push(record);
-                    done.failures_in_row = 0;
-                }
-                Err(Error::Interrupted) => return Err(Error::Interrupted),
-                Err(err) => {
-                    done.failed.push((number, with_cause(&err)));
-                    done.failures_in_row += 1;
-                    if done.failures_in_row > MAX_FAILURES {
-                        break;
-                    }
-                }
             }
-            drop(done);
-            self.meter.advance(1);
+            self.evaluate_line(&mut engine, number)?;
+            if task::lock(&self.done).failures_in_row > MAX_FAILURES {
+                break;
+            }
         }
         Ok(())
     }
 
-    fn evaluated(&self, engine: &mut Engine, pos: &Chess) -> Result<EvalRecord> {
-        let eval = engine.evaluate(pos, self.options.nodes)?;
-        let program = &self.options.program;
-        let record = EvalRecord::new(pos, eval_key(pos), eval);
-        record.ok_or_else(|| {
+    /// Evaluates the positions of the line with the index `number`. Ends the line early if the engine fails, or if the
+    /// game is over.
+    fn evaluate_line(&self, engine: &mut Option<Engine>, number: usize) -> Result<()> {
+        let line = &self.todo[number];
+        let mut pos = line.pos.clone();
+        for left in (0..=line.plies).rev() {
+            if self.failure.is_set() {
+                break;
+            }
+            let next = self.evaluate(engine, number, &pos, left > 0)?;
+            self.meter.advance(1);
+            let next = next.map(|mv| {
+                pos.play_unchecked(mv);
+                !pos.is_game_over()
+            });
+            if next != Some(true) {
+                self.meter.advance(left.into());
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Evaluates the position `pos` of the line with the index `number`, unless its score is known. Returns the best
+    /// move if `needs_move` is `true` and the move is known. Otherwise, the line ends.
+    fn evaluate(
+        &self,
+        engine: &mut Option<Engine>,
+        number: usize,
+        pos: &Chess,
+        needs_move: bool,
+    ) -> Result<Option<Move>> {
+        let known = match needs_move {
+            true => self.known.best_move(pos)?,
+            false => None,
+        };
+        let is_known = known.is_some() || !needs_move && self.known.score(pos)?.is_some();
+        if is_known {
+            task::lock(&self.done).known += 1;
+            return Ok(known);
+        }
+        let searched = self.search(engine, pos);
+        let mut done = task::lock(&self.done);
+        let (failure, next) = match searched {
+            Ok((record, answer)) => {
+                done.journal.push(&record)?;
+                done.evaluated.push(record);
+                task::lock(&self.known.new).insert(record.key, record.eval.score);
+                match best_move(pos, &answer) {
+                    Ok(mv) => (None, Some(mv).filter(|_| needs_move)),
+                    Err(reason) => (Some(reason).filter(|_| needs_move), None),
+                }
+            }
+            Err(Error::Interrupted) => return Err(Error::Interrupted),
+            Err(err) => (Some(with_cause(&err)), None),
+        };
+        match failure {
+            Some(reason) => {
+                let fen = fen_of(pos);
+                done.failed.push((number, FailedPosition { fen, reason }));
+                done.failures_in_row += 1;
+            }
+            None => done.failures_in_row = 0,
+        }
+        Ok(next)
+    }
+
+    /// Lets the engine search `pos`. Returns the evaluation, and the line with which the engine ended the search. Starts
+    /// an engine if `engine` is `None`. If the engine fails, `engine` is `None` afterwards.
+    fn search(&self, engine: &mut Option<Engine>, pos: &Chess) -> Result<(EvalRecord, String)> {
+        let mut running = match engine.take() {
+            Some(running) => running,
+            None => Engine::start(self.options)?,
+        };
+        let (eval, answer) = running.evaluate(pos, self.options.nodes)?;
+        let record = EvalRecord::new(pos, eval_key(pos), eval).ok_or_else(|| {
             Error::file(
-                program,
+                &self.options.program,
                 "cannot evaluate a position with more than 32 pieces",
             )
-        })
+        })?;
+        *engine = Some(running);
+        Ok((record, answer))
     }
+}
+
+/// Returns the best move of the engine in `pos`, which `answer` names, a line such as `bestmove e2e4 ponder e7e5`. Returns
+/// a description of the problem if this is not a legal move.
+fn best_move(pos: &Chess, answer: &str) -> Result<Move, String> {
+    let word = answer.split_ascii_whitespace().nth(1).unwrap_or_default();
+    let mv = UciMove::from_ascii(word.as_bytes()).ok();
+    let legal = mv.and_then(|mv| mv.to_move(pos).ok());
+    legal.ok_or_else(|| format!("the engine's best move \"{}\" is not legal", quoted(word)))
 }
 
 /// Returns the message of an error. For an I/O error, the message includes the cause.
@@ -301,6 +433,8 @@ pub struct EngineOptions {
     pub jobs: usize,
     /// The maximum time for a position. An engine that takes longer is ended.
     pub time_limit: Duration,
+    /// The number of moves of the engine with which a line continues after a position that [ends](EnginePosition) it.
+    pub expand: u16,
 }
 
 /// A running UCI engine that evaluates positions.
@@ -369,15 +503,14 @@ impl Engine {
         Ok(())
     }
 
-    /// Evaluates a position by a search of `nodes` nodes. The engine is reset before the search, so the result does
-    /// not depend on earlier positions.
+    /// Evaluates a position by a search of `nodes` nodes. Returns the evaluation, and the line with the best move that
+    /// ends the search. The engine is reset before the search, so the result does not depend on earlier positions.
     ///
     /// # Errors
     ///
     /// Returns an error if the engine exits, exceeds the time limit, sends a move before the search begins, or reports
     /// no score.
-    pub(super) fn evaluate(&mut self, pos: &Chess, nodes: u64) -> Result<Eval> {
-        use shakmaty::Position;
+    pub(super) fn evaluate(&mut self, pos: &Chess, nodes: u64) -> Result<(Eval, String)> {
         self.say("ucinewgame")?;
         self.say("isready")?;
         self.read_until(|line| line == "readyok")?;
@@ -394,20 +527,25 @@ impl Engine {
             }
         }
         self.say(&format!("go nodes {nodes}"))?;
-        let mut last = EngineInfo::default();
+        let (mut last, mut answer) = (EngineInfo::default(), String::new());
         self.read_until(|line| {
             last.read(line);
-            is_answer(line)
+            let is_last = is_answer(line);
+            if is_last {
+                answer = line.to_owned();
+            }
+            is_last
         })?;
         let score = last
             .score
             .ok_or_else(|| self.failure("reported no score"))?;
-        Ok(Eval {
+        let eval = Eval {
             score: score.seen_from(pos.turn()),
             depth: last.depth.min(255) as u8,
             nodes: last.nodes,
             origin: 0,
-        })
+        };
+        Ok((eval, answer))
     }
 
     fn say(&mut self, line: &str) -> Result<()> {
@@ -489,19 +627,29 @@ impl EngineInfo {
 }
 
 /// An upper bound on the memory, in bytes, that one position occupies while it waits for its evaluation.
-const BYTES_PER_POSITION: usize = size_of::<Chess>() + 64;
+const BYTES_PER_POSITION: usize = size_of::<EnginePosition>() + 64;
+
+/// A position that an engine will evaluate.
+#[derive(Clone, Debug)]
+pub struct EnginePosition {
+    /// The position.
+    pub pos: Chess,
+    /// Whether a line ends in the position, so that the engine's moves can [continue](EngineOptions::expand) it.
+    pub is_end: bool,
+}
 
 /// The positions from an input that an engine will evaluate.
 #[derive(Clone, Default, Debug)]
 pub struct Positions {
     /// The positions, in the order of the input.
-    pub positions: Vec<Chess>,
+    pub positions: Vec<EnginePosition>,
     /// The number of variations of games that were skipped.
     pub variations: u64,
 }
 
 /// Reads the positions of an input. From an EPD file or a store of evaluations, reads all positions. From a PGN, such
-/// as an opening suite, reads the final position of each game. Skips the variations of games.
+/// as an opening suite, reads the final position of each game. Skips the variations of games. A line ends in each of
+/// the positions, except for positions of a store that contains a position after them.
 ///
 /// # Errors
 ///
@@ -512,9 +660,12 @@ pub fn read_positions(input: &Input, memory: &Memory) -> Result<Positions> {
     let mut variations = 0;
     if let Some(evals) = source.store() {
         check_memory(evals.len() as usize, memory, input.path())?;
-        let positions = evals.positions()?;
+        let positions = evals.positions()?.into_iter().map(|pos| {
+            let is_end = !evals.continues(&pos)?;
+            Ok(EnginePosition { pos, is_end })
+        });
         return Ok(Positions {
-            positions,
+            positions: positions.collect::<Result<_>>()?,
             variations,
         });
     }
@@ -531,7 +682,8 @@ pub fn read_positions(input: &Input, memory: &Memory) -> Result<Positions> {
             let mut games = GameReader::new(&batch.text).with_variations(true);
             while games.next_game() {
                 let end = end_of(&mut games, &mut variations);
-                positions.push(end.map_err(|reason| refused("game", number, reason))?);
+                let pos = end.map_err(|reason| refused("game", number, reason))?;
+                positions.push(EnginePosition { pos, is_end: true });
                 check_memory(positions.len(), memory, input.path())?;
                 number += 1;
             }
@@ -547,7 +699,8 @@ pub fn read_positions(input: &Input, memory: &Memory) -> Result<Positions> {
                 continue;
             }
             let read = position_of(format, line);
-            positions.push(read.map_err(|reason| refused("line", number, reason))?);
+            let pos = read.map_err(|reason| refused("line", number, reason))?;
+            positions.push(EnginePosition { pos, is_end: true });
             check_memory(positions.len(), memory, input.path())?;
         }
     }
@@ -598,7 +751,6 @@ fn end_of(games: &mut GameReader<'_>, variations: &mut u64) -> Result<Chess, Str
             Token::End(GameEnd::Complete(_)) => return Ok(pos),
             _ if depth > 0 => {}
             Token::Move { text, .. } | Token::Unreadable { text, .. } => {
-                use shakmaty::Position;
                 match read_move(&pos, text) {
                     Ok(mv) => pos.play_unchecked(mv),
                     Err(_) if games.is_double_loss(text) => return Ok(pos),

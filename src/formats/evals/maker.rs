@@ -9,13 +9,12 @@ use std::{
 };
 
 use rayon::prelude::*;
-use shakmaty::Chess;
 
 #[cfg(feature = "parquet")]
 use super::parquet::ParquetWriter;
 use super::{
     BadEntry, EvalsReport,
-    analysis::{Analysis, Analyst, EngineOptions},
+    analysis::{Analysis, Analyst, EngineOptions, Positions},
     inputs::{EvalsSource, InputEntries, read_batch},
     layout::{BYTES_BEFORE_SCORE, EvalRecord, RankedBytes, origin_of},
     lines::BatchRead,
@@ -125,7 +124,7 @@ impl MakeEvals {
     ///
     /// Fails for the same reasons as [`claim`](MakeEvals::claim) and [`finish`](ClaimedEvals::finish).
     pub fn run(&self, out: &Path, format: EvalsFormat) -> Result<EvalsReport> {
-        self.claim(out, format)?.finish(&[])
+        self.claim(out, format)?.finish(&Positions::default())
     }
 
     /// Starts the engine, if one is set, and claims the output `out`, so that no other process can write it. Does not
@@ -256,7 +255,7 @@ impl ClaimedEvals<'_> {
     /// Returns an error if an input cannot be read, if no input contains an evaluation, or if the output cannot be
     /// written. If the engine fails at too many consecutive positions, the output is written without the missing
     /// evaluations, and an error is returned as well.
-    pub fn finish(self, positions: &[Chess]) -> Result<EvalsReport> {
+    pub fn finish(self, positions: &Positions) -> Result<EvalsReport> {
         let ClaimedEvals {
             make,
             out,
@@ -272,7 +271,7 @@ impl ClaimedEvals<'_> {
             let analysis = analyst.map(|analyst| {
                 let last = sources.last().filter(|_| has_store);
                 let before = last.and_then(|(source, _)| source.store());
-                analyst.evaluate(positions, before, &make.meter)
+                analyst.evaluate(&positions.positions, before, &make.meter)
             });
             let (mut analysis, journal) = analysis.transpose()?.unzip();
             let given_up = analysis

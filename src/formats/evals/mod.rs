@@ -36,9 +36,14 @@ use std::{fmt, path::PathBuf};
 
 use serde::Serialize;
 
-pub(crate) use self::{analysis::check_memory, games::evaluation, loss::Loss, value::Value};
+pub(crate) use self::{
+    analysis::{EXPANSION_LOSS, check_memory},
+    games::evaluation,
+    loss::Loss,
+    value::Value,
+};
 pub use self::{
-    analysis::{EngineOptions, Positions, read_positions},
+    analysis::{EngineOptions, EnginePosition, Positions, read_positions},
     journal::kept_journal,
     layout::{Eval, Score, eval_key},
     loss::MaxLoss,

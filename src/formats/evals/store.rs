@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use shakmaty::{Chess, Move};
+use shakmaty::{Chess, Move, Position};
 
 use super::layout::{
     CHECKSUM_SIZE, Eval, EvalRecord, FIRST_BYTES, Footer, MAX_FOOTER, RECORD_SIZE,
@@ -229,6 +229,20 @@ impl Evals {
         let mut after = pos.clone();
         after.play_unchecked(mv);
         self.of_position(&after)
+    }
+
+    /// Returns `true` if the store contains a position that a legal move in `pos` leads to.
+    ///
+    /// # Errors
+    ///
+    /// Fails for the same reasons as [`find`](Evals::find).
+    pub(super) fn continues(&self, pos: &Chess) -> Result<bool> {
+        for mv in pos.legal_moves() {
+            if self.after(pos, mv)?.is_some() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Returns the bytes of the records in up to `blocks` consecutive blocks, beginning with the block number
