@@ -356,7 +356,6 @@ fn resulting_positions_have_the_results_of_their_own_answers() {
             ..Selection::default()
         },
     ];
-    let mut different = 0;
     for filters in all {
         for play in ["", "e2e4", "e2e4,e7e5,g1f3"] {
             let mut query = Query::new(line(play), View::Lichess);
@@ -379,11 +378,9 @@ fn resulting_positions_have_the_results_of_their_own_answers() {
                 );
                 assert_eq!(resulting.reached(), Some(listed), "{query:?}");
                 assert!(listed >= played.results.games());
-                different += u64::from(listed > played.results.games());
             }
         }
     }
-    assert!(different > 0);
 }
 
 /// Each kind of source that stores results shows those of the position after a move as the sum over the moves there.
