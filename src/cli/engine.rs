@@ -100,7 +100,7 @@ pub fn run(args: Args, context: Context) -> anyhow::Result<()> {
     let filters = args.filters.for_index()?;
     let opener = Opener::with_defaults(&args.untagged, context)?;
     let sources = args.sources.iter();
-    let sources: anyhow::Result<Vec<((EngineSource, Option<Color>), bool)>> = sources
+    let sources = sources
         .map(|argument| {
             let of_color = argument.to_str().and_then(|text| with_side(text).ok());
             let (path, color) = match of_color {
@@ -108,10 +108,10 @@ pub fn run(args: Args, context: Context) -> anyhow::Result<()> {
                 None => (argument.clone(), None),
             };
             let (source, has_results) = opened(&path, color, &opener, &filters, context)?;
-            Ok(((source, color), has_results))
+            anyhow::Ok(((source, color), has_results))
         })
-        .collect();
-    let (sources, have_results): (Vec<_>, Vec<bool>) = sources?.into_iter().unzip();
+        .collect::<anyhow::Result<Vec<_>>>()?;
+    let (sources, have_results): (Vec<_>, Vec<bool>) = sources.into_iter().unzip();
     let limits = [
         (args.min_score > 0).then_some("--min-score"),
         (args.min_games > 0).then_some("--min-games"),
