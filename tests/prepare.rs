@@ -379,6 +379,23 @@ fn recent_games_count_more_with_a_half_life() {
     let text = ok(dir, &format!("{command} --half-life 2.5"));
     let title = "look at these first (\"1 in\" counts games with a half-life of 2.5 years)\n";
     assert!(text.contains(title), "{text}");
+    // The tree of --out has the same probabilities, and its file says so.
+    let tree = |options: &str| {
+        let out = format!("{command} --out tonight.pgn --force {options}");
+        ok(dir, &out);
+        let text = fs::read_to_string(dir.join("tonight.pgn")).unwrap();
+        text.replace('\n', " ")
+    };
+    let (all, recent) = (tree(""), tree("--half-life 2"));
+    let e4 = "1. e4 {B00 King's Pawn Game, 8 games, 100.0%, 1 in";
+    assert!(all.contains(&format!("{e4} 1.8,")), "{all}");
+    assert!(recent.contains(&format!("{e4} 9.5,")), "{recent}");
+    for which in ["", ", all lines"] {
+        let event = format!("[Event \"Preparation for Them{which}");
+        assert!(all.contains(&format!("{event}\"]")), "{all}");
+        let weighted = format!("{event}, 1 in N with a half-life of 2 years\"]");
+        assert!(recent.contains(&weighted), "{recent}");
+    }
     for years in ["0", "2y", "-1", "nan"] {
         let error = fails(dir, &format!("{command} --half-life={years}"), 2);
         assert!(

@@ -80,7 +80,7 @@ use self::{
     open_index::OpenIndex,
     opening_table::opening_table,
     other_starts::OtherStartGames,
-    prepare::prepare,
+    prepare::{WeightedGames, prepare},
     sources::{Sources, source_overview},
     suggest::Suggestions,
     tally::{count_games, count_games_of_players},
@@ -614,6 +614,18 @@ impl Explorer {
     /// [`should_continue`](PrepareQuery::should_continue) returns `false`.
     pub fn prepare(&self, query: &PrepareQuery<'_>) -> Result<Preparation> {
         task::caught(|| prepare(&self.sources, query))
+    }
+
+    /// Returns the weighted games of the opponent of `query`, for which [`prepare`](Explorer::prepare) was called before.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error as [`prepare`](Explorer::prepare) does.
+    pub(crate) fn weighted_games<'a>(
+        &'a self,
+        query: &'a PrepareQuery<'a>,
+    ) -> Result<WeightedGames<'a>> {
+        task::caught(|| WeightedGames::new(&self.sources, query))
     }
 
     /// Returns the mean thinking time for each move of a position. It is calculated from the newest games that pass the

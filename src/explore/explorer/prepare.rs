@@ -1,6 +1,6 @@
 //! Preparation for an opponent. It compares the opponent's moves with the player's own results and answers.
 
-use std::{cmp::Reverse, ops::AddAssign, sync::Arc};
+use std::{cmp::Reverse, ops::AddAssign};
 
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
@@ -326,28 +326,12 @@ impl PreparedLine {
 /// Prepares a player for an opponent. Implements [`Explorer::prepare`](super::Explorer::prepare).
 pub(super) fn prepare(sources: &Sources, query: &PrepareQuery<'_>) -> Result<Preparation> {
     let filters = &query.filters;
-    let duplicates = if filters.counts_once() {
+    if filters.counts_once() {
         sources.duplicates_while(query.should_continue)?;
-        // Both players may have several names in the games of either.
-        Some(sources.duplicates(filters)?)
-    } else {
-        None
-    };
+    }
     let (player, opponent) = (&filters.player, &filters.opponent);
-    let of = |players: &[String], opponents: &[String], color| -> Result<SourceFilters<'_>> {
-        let filters = Selection {
-            player: players.to_vec(),
-            opponent: opponents.to_vec(),
-            color: Some(color),
-            result: Vec::new(),
-            duplicates: None,
-            ..filters.clone()
-        };
-        let prepared = sources.filters_of_all_games(&filters, "a preparation")?;
-        Ok(match &duplicates {
-            Some(duplicates) => prepared.with_duplicates(Arc::clone(duplicates)),
-            None => prepared,
-        })
+    let of = |players: &[String], opponents: &[String], color| {
+        filters_of(sources, filters, players, opponents, color)
     };
     let (theirs, yours) = (
         of(opponent, &[], !query.color)?,
@@ -414,6 +398,77 @@ pub(super) fn prepare(sources: &Sources, query: &PrepareQuery<'_>) -> Result<Pre
         half_life: query.half_life,
         line_ends: line_ends.filter(|_| query.repertoire.is_some()),
     })
+}
+
+/// Returns the filters for the games of `players` with the color `color` against `opponents`, or against anyone if
+/// `opponents` is empty. The other conditions are those of `filters`. If duplicates count once, they must be known.
+fn filters_of<'a>(
+    sources: &'a Sources,
+    filters: &Selection,
+    players: &[String],
+    opponents: &[String],
+    color: Color,
+) -> Result<SourceFilters<'a>> {
+    let selection = Selection {
+        player: players.to_vec(),
+        opponent: opponents.to_vec(),
+        color: Some(color),
+        result: Vec::new(),
+        duplicates: None,
+        ..filters.clone()
+    };
+    let prepared = sources.filters_of_all_games(&selection, "a preparation")?;
+    if !filters.counts_once() {
+        return Ok(prepared);
+    }
+    // Both players may have several names in the games of either.
+    Ok(prepared.with_duplicates(sources.duplicates(filters)?))
+}
+
+/// The games of the opponent in a preparation, weighted by their dates.
+pub(crate) struct WeightedGames<'a> {
+    query: &'a PrepareQuery<'a>,
+    filters: SourceFilters<'a>,
+    recency: Recency,
+}
+
+impl<'a> WeightedGames<'a> {
+    /// Finds the games of the opponent of `query`. If duplicates count once, they must be known, as after
+    /// [`prepare`].
+    pub(super) fn new(
+        sources: &'a Sources,
+        query: &'a PrepareQuery<'a>,
+    ) -> Result<WeightedGames<'a>> {
+        let color = !query.color;
+        let filters = filters_of(sources, &query.filters, &query.filters.opponent, &[], color)?;
+        for (_, filter) in &filters.of_sources {
+            filter.precompute();
+        }
+        let all = player_tally(&filters, &query.line, color);
+        Ok(WeightedGames {
+            recency: Recency::new(query.half_life, all.first, all.player.last),
+            query,
+            filters,
+        })
+    }
+
+    /// Returns the sum of the weights of the games with each move in the position `pos`.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if an index is damaged, and [`Error::Interrupted`] if the preparation is cancelled.
+    pub(crate) fn weights(&self, pos: &VariantPosition) -> Result<FxHashMap<BookMove, f64>> {
+        let side = Side {
+            filters: &self.filters,
+            recency: self.recency,
+        };
+        let games = side.scan(self.query, pos, u16::MAX, || None)?;
+        let weights = games
+            .moves
+            .iter()
+            .map(|(mv, tally)| (*mv, tally.weight as f64));
+        Ok(weights.collect())
+    }
 }
 
 /// The results of all games of a player that pass the filters, whatever positions they reached.
@@ -650,46 +705,52 @@ struct ExpandedNode {
     children: Vec<SearchNode>,
 }
 
-impl Preparing<'_> {
-    /// Returns the games of `side` that reached the position `pos`, without judging them.
+impl Side<'_> {
+    /// Returns the games of this side that reached the position `pos`. Games since the year `recent_since` are recent.
+    /// `judged` returns where the results are collected in addition, if they are judged.
     ///
     /// # Errors
     ///
     /// Returns an error if an index is damaged, and [`Error::Interrupted`] if the preparation is cancelled.
-    fn position(&self, side: &Side<'_>, pos: &VariantPosition) -> Result<PositionGames> {
-        self.scan(side, pos, || None)
-    }
-
-    /// Returns the games of `side` that reached the position `pos`. `judged` returns where their results are collected
-    /// in addition, if they are judged.
     fn scan(
         &self,
-        side: &Side<'_>,
+        query: &PrepareQuery<'_>,
         pos: &VariantPosition,
+        recent_since: u16,
         judged: impl Fn() -> Option<FinishedGames> + Sync,
     ) -> Result<PositionGames> {
-        if !(self.query.should_continue)() {
+        if !(query.should_continue)() {
             return Err(Error::Interrupted);
         }
-        let line = Line::at(self.query.line.variant(), pos.clone());
+        let line = Line::at(query.line.variant(), pos.clone());
         let new = || PositionGames {
             all: RecentTally::default(),
             moves: FxHashMap::default(),
             is_cut: false,
-            recent_since: self.recent_since,
-            recency: side.recency,
+            recent_since,
+            recency: self.recency,
             judged: judged(),
         };
-        let mut games = scan(side.filters, &[line.subject()], new)?;
+        let mut games = scan(self.filters, &[line.subject()], new)?;
         // An illegal move belongs to another position with the same hash.
         games.moves.retain(|mv, _| mv.to_move(pos).is_some());
         Ok(games)
+    }
+}
+
+impl Preparing<'_> {
+    /// Returns the games of `side` that reached the position `pos`, without judging them.
+    fn position(&self, side: &Side<'_>, pos: &VariantPosition) -> Result<PositionGames> {
+        side.scan(self.query, pos, self.recent_since, || None)
     }
 
     /// Returns the player's games that reached the position `pos`, which is `plies` half-moves after the position of the
     /// query. If the indexes end at this half-move, the games count as cut there.
     fn yours(&self, pos: &VariantPosition, plies: usize) -> Result<PositionGames> {
-        let mut games = self.scan(&self.yours, pos, || Some(FinishedGames::default()))?;
+        let judged = || Some(FinishedGames::default());
+        let mut games = self
+            .yours
+            .scan(self.query, pos, self.recent_since, judged)?;
         let plies = self.query.line.moves().len() + plies + 1;
         let mut sources = self.yours.filters.of_sources.iter();
         games.is_cut |= sources.any(|(source, _)| !source.has_ply(plies));

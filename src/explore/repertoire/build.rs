@@ -179,6 +179,7 @@ pub fn build(build: &Build<'_>) -> Result<Built> {
         start: build.start,
         color: build.color,
         source: build.source,
+        weights: None,
         max_ply: build.max_ply,
         memory: build.memory,
         meter: build.meter,

@@ -424,16 +424,13 @@ pub fn write_prepared(
     out: impl Write,
     path: &Path,
 ) -> Result<()> {
-    // Quotes and backslashes would end the value of the tag early.
-    let tag = |text: String| text.replace(['"', '\\', '\r', '\n'], "");
-    let name = |names: &[String]| tag(names.first().cloned().unwrap_or_default());
-    let event = format!("Preparation for {}", query.filters.opponent.join(" or "));
+    let name = |names: &[String]| tag_text(names.first().map_or("", |name| name));
     let (player, opponent) = (name(&query.filters.player), name(&query.filters.opponent));
     let players = match query.color {
         Color::White => [&*player, &*opponent],
         Color::Black => [&*opponent, &*player],
     };
-    let (event, from) = (tag(event), query.line.position());
+    let (event, from) = (event_of(query, ""), query.line.position());
     let start = &query.line.positions()[0];
     let (moves_before, _) = line_text(start, query.line.moves());
     let mut games = GameWriter::new(out);
@@ -450,6 +447,21 @@ pub fn write_prepared(
             .at(path, "write")?;
     }
     Ok(())
+}
+
+/// Returns the value of the tag `Event` for the games of a preparation. It names the opponent and, if older games count
+/// less in the probabilities, the half-life. `which` describes the games.
+pub(super) fn event_of(query: &PrepareQuery<'_>, which: &str) -> String {
+    let weighted = query.half_life.map_or_else(String::new, |half_life| {
+        format!(", 1 in N with a half-life of {half_life}")
+    });
+    let opponent = query.filters.opponent.join(" or ");
+    tag_text(&format!("Preparation for {opponent}{which}{weighted}"))
+}
+
+/// Removes the characters that would end the value of a tag early.
+fn tag_text(text: &str) -> String {
+    text.replace(['"', '\\', '\r', '\n'], "")
 }
 
 /// Returns the text of the comment on a line that a player should prepare. It says how likely the line is, how many of

@@ -165,6 +165,7 @@ pub fn gaps(find: &FindGaps<'_>) -> Result<Gaps> {
         start: find.start,
         color: find.color,
         source: find.source,
+        weights: None,
         max_ply: find.max_ply,
         memory: find.memory,
         meter: find.meter,

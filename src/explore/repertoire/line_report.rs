@@ -250,6 +250,7 @@ impl PathsTo<'_> {
             start,
             color,
             source: self,
+            weights: None,
             max_ply: None,
             // The walk visits no more than the positions of the repertoire and the replies to them.
             memory: usize::MAX,

@@ -5,7 +5,7 @@ use std::{cell::RefCell, io::Write, path::Path};
 use rustc_hash::{FxHashMap, FxHashSet};
 use shakmaty::{Move, Position, variant::VariantPosition};
 
-use super::{BuildSummary, Built, CommentDetail, reach::Propagation};
+use super::{BuildSummary, Built, CommentDetail, file::event_of, reach::Propagation};
 use crate::{
     chess::position::{BookMove, Keyed},
     error::{Error, Result},
@@ -28,7 +28,7 @@ const ONE_IN: f64 = 500.0;
 /// games end, or where one in 500 games is not expected to arrive.
 ///
 /// The comment on a move contains the opening, the number of games and the score of the side that moves, how likely the
-/// position after a move of the opponent is, and where a move of the player comes from. It also marks the ends of
+/// position after a move of the opponent is (with `query.half_life`, from weighted games), and where a move of the player comes from. It also marks the ends of
 /// `lines`, the lines to look at first.
 ///
 /// `path` is the path of the output for error messages. `memory` limits the number of positions, and `meter` receives the
@@ -48,10 +48,18 @@ pub fn write_prepared_tree(
 ) -> Result<u64> {
     let games = GamesOfBoth::new(explorer, query);
     let start = query.line.position();
+    let weighted = match query.half_life {
+        Some(_) => Some(explorer.weighted_games(query)?),
+        None => None,
+    };
+    let weights = weighted
+        .as_ref()
+        .map(|theirs| move |pos: &VariantPosition| theirs.weights(pos));
     let walk = Propagation {
         start,
         color: query.color,
         source: &games,
+        weights: weights.as_ref().map(|weights| weights as _),
         max_ply: None,
         memory: memory.bytes / 2,
         meter,
@@ -84,12 +92,7 @@ pub fn write_prepared_tree(
         Some(Keyed::new(pos).identity())
     });
     let first: Vec<u64> = first.collect();
-    let event = format!(
-        "Preparation for {}, all lines",
-        query.filters.opponent.join(" or ")
-    );
-    // Quotes and backslashes would end the value of the tag early.
-    let event = event.replace(['"', '\\', '\r', '\n'], "");
+    let event = event_of(query, ", all lines");
     let limits = Limits {
         memory: memory.share(2),
         ..Limits::default()

@@ -41,12 +41,17 @@ pub(super) struct Propagation<'a> {
     pub start: &'a VariantPosition,
     pub color: Color,
     pub source: &'a dyn MoveSource,
+    /// A function that returns the weights of the replies in a position. `None` if each game has the same weight.
+    pub weights: Option<ReplyWeights<'a>>,
     /// The maximum length of lines in half-moves, or `None` for no limit. The last half-move of a line is the player's.
     pub max_ply: Option<usize>,
     /// The maximum memory for positions, in bytes.
     pub memory: usize,
     pub meter: &'a Meter,
 }
+
+/// A function that returns the weights of the replies in a position, from which their shares follow.
+pub(super) type ReplyWeights<'a> = &'a dyn Fn(&VariantPosition) -> Result<FxHashMap<BookMove, f64>>;
 
 /// A function that returns the moves of the repertoire's side in a position, or `None` if the repertoire has no answer
 /// there. The second argument is the probability that a game reaches the position by the paths that the walk has
@@ -244,7 +249,15 @@ impl Propagation<'_> {
             graph.nodes[id as usize].is_source_end = moves.is_empty();
             moves
         };
-        let games: u64 = moves.iter().map(TreeMove::games).sum();
+        let weights = match self.weights {
+            Some(weights) if !is_own => Some(weights(pos.position())?),
+            _ => None,
+        };
+        let weight = |mv: &TreeMove| match &weights {
+            Some(weights) => weights.get(&BookMove::from(mv.mv)).copied().unwrap_or(0.0),
+            None => mv.games() as f64,
+        };
+        let all: f64 = moves.iter().map(weight).sum();
         let number = moves.len() as f64;
         let mut edges = Vec::with_capacity(moves.len());
         for mv in moves {
@@ -254,11 +267,7 @@ impl Propagation<'_> {
             // In crazyhouse a captured piece can be dropped again, so any move can be part of a cycle.
             let is_crazyhouse = matches!(pos.position(), VariantPosition::Crazyhouse(_));
             let is_reversible = is_crazyhouse || !mv.mv.is_zeroing();
-            let share = if is_own {
-                1.0
-            } else {
-                mv.games() as f64 / games as f64
-            };
+            let share = if is_own { 1.0 } else { weight(&mv) / all };
             edges.push(Edge {
                 to,
                 mv: mv.mv.into(),
