@@ -6,7 +6,7 @@ use axum::{Extension, extract, extract::State, response::Response};
 use serde::Serialize;
 
 use super::{
-    Refusal, Request, Route,
+    Parameters, Refusal, Request, Route,
     board::{PositionRules, WrittenMove},
     body::form_as_query,
     client::{Client, READING, StopAtEnd, while_wanted},
@@ -41,6 +41,16 @@ struct PracticeAnswer {
     graded: Option<GradedAnswer>,
     /// The next position, or `None` if nothing is left to ask.
     question: Option<AskedPosition>,
+    /// The next day with due positions, or `None` if no position is due after today.
+    next: Option<NextDue>,
+}
+
+#[derive(Serialize)]
+struct NextDue {
+    /// The number of days from today.
+    days: i64,
+    /// The number of positions that are due on this day.
+    positions: u64,
 }
 
 #[derive(Serialize)]
@@ -63,6 +73,8 @@ struct AskedPosition {
     /// The number of moves of the line that belong to the line of the request.
     kept: usize,
     is_new: bool,
+    /// The number of the position, by which a request skips it.
+    number: u32,
 }
 
 /// Answers `POST /practise`, whose parameters are a form. It is one question and, with the parameter `answer`, the result
@@ -86,8 +98,9 @@ pub(super) async fn answer(
 }
 
 /// Records the answer in the parameter `answer` to the last position of the line, and finds the next position to ask. An
-/// empty answer means that the player does not know the move. The games that pass the filters say how often opponents
-/// play their moves. Setting `stop` cancels the search for positions.
+/// empty answer means that the player does not know the move. The positions in the parameter `skip` are not asked. The
+/// games that pass the filters say how often opponents play their moves. Setting `stop` cancels the search for
+/// positions.
 fn practise(
     app: &AppState,
     key: &CacheKey,
@@ -100,6 +113,7 @@ fn practise(
     let new_left = parameters
         .number("new", 0..=MOST_NEW)?
         .unwrap_or(DEFAULT_NEW);
+    let skipped = skipped(&parameters)?;
     let served = app.served_repertoire(&parameters, color)?;
     if !served.practise {
         let problem = "this server records no practice for its own repertoires, because several visitors would share the \
@@ -151,15 +165,30 @@ fn practise(
         deck: &deck,
         schedule: &schedule,
         replies: Some(&replies),
+        skipped: &skipped,
         today,
     };
     let question = practice.question(Some(&line), new_left.into(), &mut Random::new(0))?;
     ResponseBody::camel_json(&PracticeAnswer {
         askable: practice.askable(),
         graded,
+        next: practice.next_due().map(|(day, positions)| NextDue {
+            days: (day - today).num_days(),
+            positions,
+        }),
         question: question
             .map(|question| asked(&question, &query.line))
             .transpose()?,
+    })
+}
+
+/// Returns the numbers of positions in the parameter `skip`, which are separated by commas.
+fn skipped(parameters: &Parameters) -> Result<Vec<u32>, Refusal> {
+    let numbers = parameters.text("skip").unwrap_or_default().split(',');
+    let numbers = numbers.filter(|number| !number.is_empty());
+    let numbers: Result<_, _> = numbers.map(str::parse).collect();
+    numbers.map_err(|_| {
+        Refusal::bad("the parameter skip must contain numbers of positions, separated by commas")
     })
 }
 
@@ -177,5 +206,6 @@ fn asked(question: &Question, line: &Line) -> Result<AskedPosition, Refusal> {
         start,
         kept: question.kept,
         is_new: question.is_new,
+        number: question.number,
     })
 }

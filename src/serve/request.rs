@@ -95,7 +95,7 @@ const REPORT_PARAMETERS: [&str; 4] = ["repertoire", "side", "minGame", "edits"];
 
 /// The names of the parameters that a request for practising a repertoire accepts in addition to the parameters for a
 /// position and for filters.
-const PRACTICE_PARAMETERS: [&str; 5] = ["repertoire", "side", "edits", "answer", "new"];
+const PRACTICE_PARAMETERS: [&str; 6] = ["repertoire", "side", "edits", "answer", "new", "skip"];
 
 /// The names of the parameters that a request for preparing for an opponent accepts in addition to the parameters for a
 /// position and for filters.

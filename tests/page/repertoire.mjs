@@ -372,20 +372,35 @@ const failed = await run({
     assert.ok(await page.locator("#answer").isHidden());
     assert.equal(await page.evaluate(() => document.activeElement.tagName), "INPUT");
     await accessible(page, "practice");
-    // A wrong move is taken back, and the right one is shown until it is played.
+    // A skipped position is not asked again in this session.
+    await place.getByText("Skip").click();
+    await page.waitForFunction(() => document.querySelector("#practice .so-far")?.textContent.startsWith("1. e4 "));
+    await place.getByText("End").click();
+    await page.locator("#moves .row").first().waitFor();
+    await page.click("[data-focus=practise]");
+    await page.waitForFunction(() => document.querySelector("#practice .so-far")?.textContent === "Start");
+    // A wrong move is taken back and gets a ring. After the second one, the right move is shown until it is played.
     await drag(page, "d2", "d4");
-    await said("The repertoire has e4. Play it to go on.");
+    await said("Not a move of the repertoire. Try again.");
     assert.equal(await page.locator(".man[data-square=d2]").count(), 1);
-    assert.equal(await page.locator(".arrow").count(), 1);
+    assert.equal(await page.locator(".mark.wrong").count(), 1);
+    assert.equal(await page.locator(".arrow").count(), 0);
     await page.keyboard.press("ArrowLeft");
-    await drag(page, "d2", "d4");
+    await place.locator("input").fill("d4");
+    await page.keyboard.press("Enter");
     await said("The repertoire has e4. Play it to go on.");
+    assert.equal(await page.locator(".mark.wrong").count(), 1);
+    assert.equal(await page.locator(".arrow").count(), 1);
     const wide = page.viewportSize();
     await page.setViewportSize({ width: 390, height: 844 });
     await accessible(page, "practice on a phone");
     await page.setViewportSize(wide);
+    const green = page.waitForFunction(() => document.querySelector(".mark.right"));
     await drag(page, "e2", "e4");
+    await green;
     await page.waitForFunction(() => document.querySelector("#practice .so-far")?.textContent.startsWith("1. e4 "));
+    assert.equal(await page.locator(".mark.right, .mark.wrong").count(), 0);
+    assert.match(await place.locator(".done").textContent(), /^1 of \d today$/);
     await place.locator("input").fill("nonsense");
     await page.keyboard.press("Enter");
     await said("onsense");
@@ -396,7 +411,8 @@ const failed = await run({
       await page.keyboard.press("Enter");
       await page.waitForFunction((before) => document.querySelector("#practice .so-far")?.textContent !== before, line);
     }
-    await said("3 right answers, 1 wrong.");
+    await said("3 right, 1 wrong. ");
+    assert.match(await place.textContent(), /3 positions return in \d+ days?\.|\d positions? returns? in \d+ days?\./);
     assert.equal(await place.locator("li").textContent(), "Start");
     await accessible(page, "the results of practice");
     await place.locator("text=Close").click();
@@ -427,6 +443,10 @@ const failed = await run({
     await page.waitForFunction((before) => !document.querySelector("#book .stale") && document.querySelector("#book .size")?.textContent !== `${before} answers`, answers);
     assert.match(await dialog.locator(".preview").textContent(), /Each answer was played in at least 20 games/);
     assert.match(await dialog.locator(".command").textContent(), /--min-game 20/);
+    // The openings that the repertoire covers are unfolded.
+    await dialog.getByText(/^\d+ openings? covered$/).click();
+    assert.match(await dialog.locator("details").first().textContent(), /covered.*: \d+ answers?/);
+    await accessible(page, "the openings of a repertoire");
     await dialog.locator("text=Use it here").click();
     await addressed(page, "repertoire=white");
     await followed(page);
@@ -453,7 +473,23 @@ const failed = await run({
     await followed(page);
     assert.match(await card(page).textContent(), /%Queens pawn · White/);
     await dropped("wrong.pgn", "no games", 1);
-    await page.waitForFunction(() => document.querySelector("#toast.shown")?.textContent);
+    const says = (text) => page.waitForFunction((wanted) => document.querySelector("#toast.shown")?.textContent.includes(wanted), text);
+    await says("neither a PGN file nor a book");
+    await dropped("large.pgn", " ".repeat((2 << 20) + 1), 1);
+    await says("large.pgn is too large: a repertoire has at most 2 MiB.");
+    // A keyboard or a phone opens a file in the dialog. If there are many repertoires, they are in a menu.
+    for (const [number, moves] of ["1. c4 *", "1. b3 *", "1. f4 *"].entries()) {
+      await page.keyboard.press("r");
+      await dialog.locator("[data-value=white]").click();
+      const [chooser] = await Promise.all([page.waitForEvent("filechooser"), dialog.getByText("Open a file").click()]);
+      await chooser.setFiles({ name: `mine${number}.pgn`, mimeType: "application/x-chess-pgn", buffer: Buffer.from(moves) });
+      await addressed(page, `repertoire=mine${number}`);
+      await followed(page);
+    }
+    await page.locator("select.which").selectOption({ label: "Queens pawn · White" });
+    await addressed(page, "repertoire=Queens pawn");
+    await followed(page);
+    assert.match(await card(page).textContent(), /%Queens pawn · White/);
     assert.deepEqual(faults.filter((text) => !/400/.test(text)), []);
     await context.close();
   },

@@ -133,6 +133,7 @@ impl Session<'_> {
             deck: self.deck,
             schedule,
             replies: self.replies,
+            skipped: &[],
             today: today(),
         }
     }

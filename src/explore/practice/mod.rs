@@ -23,7 +23,7 @@
 //! let repertoire = OpenedSource::repertoire(&pgn, &options)?;
 //! let deck = Deck::new(&repertoire, Variant::Standard, Color::White, &Memory::default(), &Meter::default())?;
 //! let mut schedule = Schedule::default();
-//! let practice = Practice { deck: &deck, schedule: &schedule, replies: None, today: today() };
+//! let practice = Practice { deck: &deck, schedule: &schedule, replies: None, skipped: &[], today: today() };
 //! let first = practice.question(None, 10, &mut Random::new(0))?.expect("both positions are new");
 //! let graded = grade(&deck, &mut schedule, &first.position, None, today()).expect("the deck contains the position");
 //! assert!(!graded.is_right && graded.due == today());
@@ -70,6 +70,8 @@ pub struct Practice<'a> {
     pub schedule: &'a Schedule,
     /// A source that says how often opponents play each reply, or `None` to use the numbers of the repertoire.
     pub replies: Option<&'a dyn MoveSource>,
+    /// The [numbers](Question::number) of the positions that are not asked now.
+    pub skipped: &'a [u32],
     /// The present day.
     pub today: NaiveDate,
 }
@@ -83,6 +85,8 @@ pub struct Question {
     pub kept: usize,
     /// The position.
     pub position: VariantPosition,
+    /// The number of the position in the deck. Decks of equal repertoires have equal numbers.
+    pub number: u32,
     /// Whether the position was never asked before.
     pub is_new: bool,
 }
@@ -186,16 +190,35 @@ impl Practice<'_> {
         let is_new = reasons[path.end() as usize] == Some(Reason::New);
         Ok(Some(Question {
             position: path.position().clone(),
+            number: path.end(),
             line: path.line,
             kept,
             is_new,
         }))
     }
 
+    /// Returns the next day on which positions are due, and their number. Returns `None` if no position is due after
+    /// today.
+    pub fn next_due(&self) -> Option<(NaiveDate, u64)> {
+        let later = self.deck.ids().filter_map(|id| {
+            let (position, moves) = self.deck.card(id)?;
+            let due = self.schedule.recall(position, moves)?.due;
+            (due > self.today).then_some(due)
+        });
+        later.fold(None, |next, due| match next {
+            Some((day, number)) if day == due => Some((day, number + 1)),
+            Some((day, _)) if day < due => next,
+            _ => Some((due, 1)),
+        })
+    }
+
     /// Returns, for each position of the deck, why it can be asked today, or `None` if it cannot. Positions that were
     /// never asked are left out if `new_left` is 0.
     fn reasons(&self, new_left: u64) -> Vec<Option<Reason>> {
         let reason = |id: u32| {
+            if self.skipped.contains(&id) {
+                return None;
+            }
             let (position, moves) = self.deck.card(id)?;
             match self.schedule.recall(position, moves) {
                 None => (new_left > 0).then_some(Reason::New),

@@ -71,6 +71,7 @@ fn practise(
             deck,
             schedule,
             replies: None,
+            skipped: &[],
             today,
         };
         let Some(question) = practice
@@ -161,6 +162,7 @@ fn new_positions_are_limited_and_due_ones_come_first() {
         deck: &deck,
         schedule: &schedule,
         replies: None,
+        skipped: &[],
         today: day(3),
     };
     let askable = Askable {
@@ -212,6 +214,7 @@ fn all_moves_of_the_repertoire_are_right() {
         deck: &deck,
         schedule: &schedule,
         replies: None,
+        skipped: &[],
         today: day(0),
     };
     assert_eq!(practice.askable().new, 2);
@@ -240,6 +243,7 @@ fn opponents_play_their_moves_by_frequency() {
             deck: &deck,
             schedule: &schedule,
             replies,
+            skipped: &[],
             today: day(0),
         };
         let mut random = Random::new(5);
@@ -277,6 +281,7 @@ fn lines_that_return_to_a_position_end() {
         deck: &deck,
         schedule: &schedule,
         replies: None,
+        skipped: &[],
         today: day(0),
     };
     assert_eq!(practice.askable(), Askable::default());
@@ -314,6 +319,7 @@ fn a_line_that_left_the_repertoire_is_replaced_by_a_new_one() {
         deck: &deck,
         schedule: &schedule,
         replies: None,
+        skipped: &[],
         today: day(0),
     };
     let start = Variant::Standard.start();

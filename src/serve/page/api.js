@@ -145,7 +145,7 @@
  * @property {OpeningRow[]} [variations]
  */
 /** @typedef {{ otherStarts?: number, games: number, unnamed: number, averageScore: number | null, families: OpeningRow[] }} Openings */
-/** @typedef {{ games: number, entries?: number, answers?: number, minGame?: number, singleGame?: number, unanswered?: number, bytes: number, command: string | null }} BookSize A repertoire has answers instead of entries. The command is null if the book would be empty. */
+/** @typedef {{ games: number, entries?: number, answers?: number, minGame?: number, singleGame?: number, unanswered?: number, openings?: { name: string, answers: number }[], bytes: number, command: string | null }} BookSize A repertoire has answers instead of entries. The command is null if the book would be empty. */
 /** @typedef {WrittenMove & { oneIn: number | null, games: number }} Gap An opponent's move that the repertoire does not answer: a gap, or a move after the end of a line. One in `oneIn` games reaches it. */
 /** @typedef {{ name: string, id?: string, color: "white" | "black", pgn: boolean, practise: boolean, version: string }} ServedRepertoire A repertoire that the user sent has an `id`, a secret that requests contain in place of the name. `pgn` says whether it is a PGN file, which can be edited. `version` identifies the content of the file. */
 /**
@@ -155,7 +155,8 @@
  * @property {number} again The number of positions that are due because the last answer, which was given today, was wrong.
  * @property {number} new
  * @property {{ right: boolean, moves: WrittenMove[], played: WrittenMove, days: number }} [graded]
- * @property {{ fen: string, check: boolean, line: WrittenMove[], legal: WrittenMove[], start: string | null, kept: number, isNew: boolean } | null} question
+ * @property {{ fen: string, check: boolean, line: WrittenMove[], legal: WrittenMove[], start: string | null, kept: number, isNew: boolean, number: number } | null} question
+ * @property {{ days: number, positions: number } | null} next The next day with due positions: in how many days it is, and how many are due then.
  */
 /** @typedef {WrittenMove & { answers?: WrittenMove[], added?: boolean }} KnownMove A move of a repertoire. An opponent's move has the answers to it. `added` is true for a move that only the edits of the user contain. */
 /** @typedef {ServedRepertoire & { isKnown: boolean, oneIn: number | null, moves: KnownMove[], gaps: Gap[], lineEnds: Gap[] }} Repertoire The report of a repertoire about a position. `lineEnds` are the moves if a line of the repertoire ends here. */

@@ -91,6 +91,8 @@ class ChessBoard extends HTMLElement {
   #selected = "";
   /** @type {Arrow[]} */
   #arrows = [];
+  /** @type {{ square: string, kind: "right" | "wrong" } | "" | undefined} */
+  #verdict;
   /** @type {{ piece: Piece, x: number, y: number, moved: boolean, again: boolean } | undefined} */
   #drag;
 
@@ -132,6 +134,7 @@ class ChessBoard extends HTMLElement {
   set position(position) {
     if (position.fen !== this.#position.fen) this.#sketches.clear();
     this.#position = position;
+    this.#verdict = undefined;
     this.#selected = "";
     this.#choice.hidden = true;
     this.#putBack();
@@ -148,6 +151,15 @@ class ChessBoard extends HTMLElement {
     this.#flipped = flipped;
     this.#drawGround();
     this.#draw();
+  }
+
+  /**
+   * Marks the target of a move as right or wrong, until the board gets a position.
+   * @param {{ square: string, kind: "right" | "wrong" } | "" | undefined} verdict
+   */
+  set verdict(verdict) {
+    this.#verdict = verdict;
+    this.#drawMarks();
   }
 
   /** @param {Arrow[]} arrows */
@@ -241,6 +253,7 @@ class ChessBoard extends HTMLElement {
       const square = this.#pieces.find((piece) => piece.letter === king)?.square;
       if (square) marks.push(["check", square]);
     }
+    if (this.#verdict) marks.push([this.#verdict.kind, this.#verdict.square]);
     if (this.#selected) {
       if (this.#selected[1] !== "@") marks.push(["selected", this.#selected]);
       for (const move of this.#movesFrom(this.#selected)) {

@@ -181,6 +181,21 @@ export function segments(attributes, options, chosen, choose) {
 }
 
 /**
+ * Creates a group of buttons, or a menu if there are many options.
+ * @param {Named} attributes
+ * @param {[string, string][]} options The values, with their labels.
+ * @param {string} chosen
+ * @param {(value: string) => void} choose
+ */
+export function segmentsOrMenu(attributes, options, chosen, choose) {
+  if (options.length < 5) return segments(attributes, options, chosen, choose);
+  const select = make("select", attributes, ...options.map(([value, label]) => make("option", { value }, label)));
+  select.value = chosen;
+  on(select, "change", () => choose(select.value));
+  return select;
+}
+
+/**
  * Creates the top of a dialog, with a title, further buttons, and a button that closes the dialog.
  * @param {HTMLDialogElement} dialog
  * @param {string} title
@@ -242,13 +257,22 @@ let fading;
 /**
  * Shows a short message for a moment.
  * @param {string} text
+ * @param {string} [sign] The icon before the text.
  */
-export function toast(text) {
+export function toast(text, sign = "check") {
   const place = byId("toast");
-  fill(place, icon("check"), text);
+  fill(place, icon(sign), text);
   place.classList.add("shown");
   clearTimeout(fading);
-  fading = setTimeout(() => place.classList.remove("shown"), 2500);
+  fading = setTimeout(() => place.classList.remove("shown"), sign === "check" ? 2500 : 8000);
+}
+
+/**
+ * Shows an error for a moment.
+ * @param {unknown} error
+ */
+export function warn(error) {
+  toast(words(error), "warn");
 }
 
 /**
@@ -264,7 +288,7 @@ export async function copy(text, what, more = "") {
     toast(`${what} copied${more}`);
   } catch {
     const failed = await Promise.resolve(text).then(() => "", words);
-    toast(failed || "The browser allows copying only from HTTPS or localhost.");
+    warn(failed || "The browser allows copying only from HTTPS or localhost.");
   }
 }
 

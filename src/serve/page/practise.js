@@ -2,7 +2,8 @@
 // Practising a repertoire: the page shows the position that the server asks, and sends the user's answer.
 
 import { Asking, Refused, send, words } from "./api.js";
-import { b, button, byId, div, fill, icon, make, on, p, toast, unbroken } from "./dom.js";
+import { squares } from "./board.js";
+import { b, button, byId, warn, div, fill, icon, make, on, p, unbroken } from "./dom.js";
 import { board, say } from "./elements.js";
 import { counted, plyNumber } from "./format.js";
 import { firstPly } from "./line.js";
@@ -16,6 +17,10 @@ import { filterQuestion, put, ucis } from "./state.js";
 
 /** The number of positions that a session asks for the first time. */
 const NEW = 10;
+/** The time in milliseconds for which the square of a right move is green. */
+const PRAISE = 300;
+/** The number of wrong moves after which an arrow shows the move of the repertoire. */
+const TRIES = 2;
 
 /**
  * The session.
@@ -26,7 +31,10 @@ const NEW = 10;
  * @property {number} fresh The number of positions that may still be asked for the first time.
  * @property {number} right The number of right answers.
  * @property {{ text: string, start: string, play: string[] }[]} wrong The lines to the positions that were answered wrongly.
- * @property {Practice | undefined} shown After a wrong answer: the answer of the server, until the user plays the right move.
+ * @property {Practice | undefined} missed After a wrong answer: the answer of the server, until the user plays the right move.
+ * @property {number} tries The number of wrong moves in the position. It is `TRIES` if the user asked for the move.
+ * @property {number[]} skipped The numbers of the positions that the session does not ask again.
+ * @property {boolean} isWaiting Whether the page shows that a move is right.
  */
 /** @type {Session | undefined} */
 let current;
@@ -41,14 +49,15 @@ export async function practise(repertoire, question) {
   const place = byId("practice");
   try {
     const answer = await ask(question, {});
-    current = { repertoire, question, answer, fresh: NEW, right: 0, wrong: [], shown: undefined };
+    current = { repertoire, question, answer, fresh: NEW, right: 0, wrong: [], missed: undefined, tries: 0, skipped: [], isWaiting: false };
     document.body.classList.add("practises");
     board.flipped = repertoire.color === "black";
     draw();
-    place.querySelector("input")?.focus();
+    // On a phone, the focus would open the keyboard over the board.
+    if (!matchMedia("(pointer: coarse)").matches) place.querySelector("input")?.focus();
     place.scrollIntoView({ block: "nearest" });
   } catch (error) {
-    toast(words(error));
+    warn(error);
   }
 }
 
@@ -65,8 +74,14 @@ export function stopPractice() {
   fill(byId("practice"));
 }
 
-/** Ends the session, and shows the position from which the user started it. */
+/** Ends the session, and shows its results. If it has none, or shows them already, shows the position from which the user started it. */
 export function endPractice() {
+  if (current?.answer.question && current.right + current.wrong.length) {
+    asking.end();
+    current.answer = { ...(current.missed ?? current.answer), question: null };
+    current.missed = undefined;
+    return draw();
+  }
   stopPractice();
   void refresh();
 }
@@ -77,7 +92,8 @@ export function endPractice() {
  * @returns {Promise<Practice>}
  */
 function ask(question, more) {
-  return send("practise", put(filterQuestion(session.view), { ...question, ...more }), undefined, asking.next());
+  const skipped = current?.skipped.join() ?? "";
+  return send("practise", put(filterQuestion(session.view), { ...question, ...(skipped && { skip: skipped }), ...more }), undefined, asking.next());
 }
 
 /**
@@ -85,35 +101,81 @@ function ask(question, more) {
  * @param {string} move In UCI notation or in SAN.
  */
 export async function answerMove(move) {
-  if (!current) return;
-  const { answer, question, shown, wrong } = current;
-  const asked = answer.question;
-  if (!asked) return;
-  if (shown) {
+  const asked = current?.answer.question;
+  if (!current || !asked || current.isWaiting) return;
+  const { missed, question, wrong } = current;
+  const isIt = (/** @type {WrittenMove} */ { uci, san }) => move === uci || move.replace(/[+#]$/, "") === san.replace(/[+#]$/, "");
+  const played = asked.legal.find(isIt);
+  const target = played && squares(played).to;
+  if (missed?.graded) {
     // Only a move of the repertoire goes on.
-    if (shown.graded?.moves.some(({ uci, san }) => move === uci || move.replace(/[+#]$/, "") === san.replace(/[+#]$/, ""))) {
-      current.shown = undefined;
-      current.answer = shown;
-    }
-    return draw();
+    if (missed.graded.moves.some(isIt)) await goOn(missed, target);
+    else fail(move, target);
+    return;
   }
-  const play = ucis(asked.line).join();
   const fresh = current.fresh - Number(asked.isNew);
   try {
-    const next = await ask(question, { play, ...(asked.start && { fen: asked.start }), answer: move, new: fresh });
+    const next = await ask(question, { ...where(asked), answer: move, new: fresh });
     if (!next.graded) return;
     current.fresh = fresh;
     if (next.graded.right) {
       current.right += 1;
-      current.answer = next;
+      await goOn(next, squares(next.graded.played).to);
     } else {
-      current.shown = next;
+      current.missed = next;
       wrong.push({ text: lineText(asked.line, asked.start), start: asked.start ?? "", play: ucis(asked.line) });
+      fail(move, target);
     }
-    draw();
   } catch (error) {
     if (error instanceof DOMException) return;
     draw(error instanceof Refused ? `${words(error)}.` : words(error));
+  }
+}
+
+/** @param {NonNullable<Practice["question"]>} asked */
+function where({ line, start }) {
+  return { play: ucis(line).join(), ...(start && { fen: start }) };
+}
+
+/**
+ * Shows that a move is wrong. After the second one, also shows the move of the repertoire.
+ * @param {string} move An empty text shows the move of the repertoire at once.
+ * @param {string | undefined} target The square to which the wrong move leads.
+ */
+function fail(move, target) {
+  if (!current) return;
+  current.tries = move ? current.tries + 1 : TRIES;
+  draw();
+  board.verdict = target && { square: target, kind: "wrong" };
+}
+
+/**
+ * Shows for a moment that the move to a square is right, and then the next position.
+ * @param {Practice} next
+ * @param {string | undefined} target
+ */
+async function goOn(next, target) {
+  const practising = current;
+  if (!practising) return;
+  practising.isWaiting = true;
+  board.verdict = target && { square: target, kind: "right" };
+  await new Promise((resolve) => setTimeout(resolve, PRAISE));
+  if (practising !== current || !practising.answer.question) return;
+  Object.assign(practising, { isWaiting: false, missed: undefined, tries: 0, answer: next });
+  draw();
+}
+
+/** Leaves the position for another session. */
+async function skip() {
+  const asked = current?.answer.question;
+  if (!current || !asked || current.isWaiting) return;
+  current.skipped.push(asked.number);
+  try {
+    const answer = await ask(current.question, { ...where(asked), new: current.fresh });
+    Object.assign(current, { missed: undefined, tries: 0, answer });
+    draw();
+  } catch (error) {
+    if (!(error instanceof DOMException)) draw(words(error));
   }
 }
 
@@ -133,45 +195,57 @@ function lineText(line, start) {
  */
 function draw(problem = "") {
   if (!current) return;
-  const { answer, repertoire, right, shown, wrong } = current;
+  const { answer, missed, repertoire, right, tries, wrong } = current;
   const { graded, question } = answer;
-  const { due, again, new: fresh } = shown ?? answer;
   const place = byId("practice");
-  const end = button("", [question ? "End" : "Close"], endPractice);
-  const top = div("top", make("h2", "", `Practise ${repertoire.name}`), end);
+  const title = make("h2", "", `Practise ${repertoire.name}`);
+  const end = button({ "data-focus": "end-practice" }, [question ? "End" : "Close"], endPractice);
   if (!question) {
-    const left = fresh ? ` ${counted(fresh, "new position")} left for another session.` : "";
     const list = wrong.map(({ text, start, play }) => make("li", "", button("", unbroken(text || "Start"), () => void go({ fen: start, play, game: "" }, { push: true }))));
-    const text = right + wrong.length ? `${counted(right, "right answer")}, ${wrong.length} wrong.` : "Nothing is due today.";
-    fill(place, div("card", top, p("", b(text), left), ...(list.length ? [p("quiet", "Look at these"), make("ul", "", ...list)] : [])));
+    const text = right + wrong.length ? `${right} right, ${wrong.length} wrong.` : "Nothing is due today.";
+    fill(place, div("card", div("top", title, end), p("", b(text), ` ${later(answer)}`), ...(list.length ? [p("quiet", "Look at these"), make("ul", "", ...list)] : [])));
     end.focus();
-    return say(text);
+    return say(`${text} ${later(answer)}`);
   }
   const { fen, check, legal, line, isNew } = question;
-  const last = line.at(-1);
-  const main = shown?.graded?.moves ?? [];
-  board.position = { fen, check, legal, last: last?.uci };
-  board.arrows = main.map(({ uci }) => ({ uci, share: 1, full: true, isGap: true }));
-  const input = make("input", { "aria-label": "Your move", placeholder: "Your move, such as Nf3", autocomplete: "off", spellcheck: "false" });
+  const { due, again, new: fresh } = missed ?? answer;
+  const shown = (tries >= TRIES && missed?.graded?.moves) || [];
+  board.position = { fen, check, legal, last: line.at(-1)?.uci };
+  board.arrows = shown.map(({ uci }) => ({ uci, share: 1, full: true, isGap: true }));
+  const input = make("input", { "aria-label": "Your move", placeholder: "e.g. Nf3", autocomplete: "off", spellcheck: "false", "data-focus": "answer" });
   on(input, "keydown", (event) => {
     if (event.key === "Enter" && input.value.trim()) void answerMove(input.value.trim());
     if (event.key === "Escape") endPractice();
   });
-  const said = shown
-    ? `The repertoire has ${main.map(({ san }) => san).join(" or ")}. Play it to go on.`
+  const said = missed
+    ? shown.length ? `The repertoire has ${shown.map(({ san }) => san).join(" or ")}. Play it to go on.` : "Not a move of the repertoire. Try again."
     : problem || (graded?.right ? `${graded.played.san} is right. It comes again in ${counted(graded.days, "day")}.` : isNew ? "A new position." : "Your move.");
-  const hadFocus = place.contains(document.activeElement);
+  const isPraised = graded?.right && !missed && !problem;
   const done = right + wrong.length;
+  const all = done + due + again + Math.min(fresh, current.fresh);
+  const hadFocus = place.contains(document.activeElement);
   fill(
     place,
-    div("card", top,
+    div("card", title,
       p("so-far", ...unbroken(lineText(line, question.start) || "Start")),
-      p({ class: shown || problem ? "problem" : graded?.right ? "praise" : "quiet" }, ...(graded?.right && !shown && !problem ? [icon("check")] : []), said),
-      div("answer", input, button("", ["Show"], () => void answerMove(""))),
-      make("progress", { max: done + due + again + Math.min(fresh, current.fresh), value: done, "aria-label": "Progress" }),
-      p("quiet", `${counted(done, "answer")}, ${due + again} due, ${Math.min(fresh, current.fresh)} new`),
+      p({ class: missed || problem ? "problem" : isPraised ? "praise" : "quiet" }, ...(isPraised ? [icon("check")] : []), said),
+      div("answer", input, button({ "data-focus": "show" }, ["Show"], () => void answerMove("")), button({ "data-focus": "skip" }, ["Skip"], () => void skip()), end),
+      div("done", make("progress", { max: all, value: done, "aria-label": "Progress" }), p("quiet", `${done} of ${all} today`)),
     ),
   );
-  if (hadFocus) place.querySelector("input")?.focus();
+  if (hadFocus && !place.contains(document.activeElement)) input.focus();
   say(said);
+}
+
+/**
+ * Says what is left for later.
+ * @param {Practice} answer
+ */
+function later({ due, again, new: fresh, next }) {
+  const left = due + again;
+  return [
+    ...(left ? [`${counted(left, "position")} ${left === 1 ? "is" : "are"} still due today.`] : []),
+    ...(next ? [`${counted(next.positions, "position")} ${next.positions === 1 ? "returns" : "return"} in ${counted(next.days, "day")}.`] : []),
+    ...(fresh ? [`${counted(fresh, "new position")} ${fresh === 1 ? "is" : "are"} left for another session.`] : []),
+  ].join(" ");
 }
