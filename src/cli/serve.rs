@@ -90,7 +90,8 @@ pub struct Args {
     repertoire: Vec<(PathBuf, Color)>,
 
     /// Store the repertoires that visitors build or drop on the page in this directory, with the results of practising
-    /// them, and show them again at the next start. Without the option, they are lost when the server ends
+    /// them, and show them to all visitors, also after the next start. Without the option, they are lost when the server
+    /// ends
     #[arg(long, value_name = "DIR")]
     repertoire_dir: Option<PathBuf>,
 

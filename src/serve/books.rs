@@ -211,7 +211,7 @@ pub struct ServedRepertoire {
     changed: Option<(u64, SystemTime)>,
     /// The results of practice. They are locked while an answer is recorded.
     #[serde(skip)]
-    pub(super) results: Mutex<PracticeResults>,
+    pub(super) results: Arc<Mutex<PracticeResults>>,
     /// The directory of the file if it is removed together with the repertoire.
     #[serde(skip)]
     _directory: Option<TemporaryDir>,
@@ -300,7 +300,7 @@ impl ServedRepertoire {
             name,
             id: None,
             practise: true,
-            results: Mutex::new(PracticeResults::File(Schedule::path_of(path))),
+            results: Arc::new(Mutex::new(PracticeResults::File(Schedule::path_of(path)))),
             _directory: None,
             color,
             known,
@@ -317,7 +317,7 @@ impl ServedRepertoire {
         directory: Option<TemporaryDir>,
     ) -> ServedRepertoire {
         let results = match directory {
-            Some(_) => Mutex::new(PracticeResults::Memory(Schedule::default())),
+            Some(_) => Arc::new(Mutex::new(PracticeResults::Memory(Schedule::default()))),
             None => self.results,
         };
         ServedRepertoire {
@@ -325,6 +325,25 @@ impl ServedRepertoire {
             results,
             _directory: directory,
             ..self
+        }
+    }
+
+    /// Returns the repertoire without the secret of the visitor who sent it. `practise` says whether all visitors can
+    /// practise it; they share their results with that visitor. The file must not be in a temporary directory.
+    pub(super) fn for_all_visitors(&self, practise: bool) -> ServedRepertoire {
+        ServedRepertoire {
+            name: self.name.clone(),
+            id: None,
+            color: self.color,
+            known: Arc::clone(&self.known),
+            pgn: self.pgn,
+            practise,
+            version: self.version.clone(),
+            unedited: Arc::clone(&self.unedited),
+            last_edited: Mutex::default(),
+            changed: self.changed,
+            results: Arc::clone(&self.results),
+            _directory: None,
         }
     }
 

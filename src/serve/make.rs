@@ -734,10 +734,10 @@ pub(super) fn report_repertoires(
     let min_games = min_games(&parameters)?.unwrap_or(MIN_REPLY_GAMES);
     let mut reports = Vec::new();
     let all = match &wanted {
-        Some(served) => std::slice::from_ref(served),
-        None => &app.repertoires,
+        Some(served) => vec![Arc::clone(served)],
+        None => app.all_repertoires(),
     };
-    for served in all {
+    for served in &all {
         if !served.known.is_for(query.line.variant()) {
             continue;
         }
@@ -765,6 +765,10 @@ pub(super) fn report_repertoires(
     )?;
     let games = app.answered_games(&query, !games.is_empty(), stop)?;
     let document = BTreeMap::from([("repertoires", reports)]);
+    if wanted.is_none() && app.uploads.directory.is_some() {
+        // The next repertoire that a visitor sends changes the response.
+        return app.with_reasons(games, &document, stop);
+    }
     app.answered(key, games, &document, stop)
 }
 

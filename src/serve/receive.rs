@@ -23,6 +23,7 @@ use super::{
 use crate::{
     explore::repertoire::{OpenOptions, OpenedSource},
     formats::book::is_book_or_empty,
+    games::pgn::NO_GAME,
     kind::FileKind,
     storage::{output::TemporaryDir, sort::Memory},
 };
@@ -91,8 +92,8 @@ fn open(
     let name = name_of(parameters.text("name").unwrap_or_default());
     let id = new_id()?;
     // The file is opened in a directory of its own, so that a file that is no repertoire is never stored.
-    let trial = Uploads::new(None);
-    let (path, directory) = trial.store(&name, color, bytes)?;
+    let trial = Uploads::new(None, false);
+    let (path, directory) = trial.store(&name, color, bytes, &|_| false)?;
     let known = opened(&path, directory.as_ref(), stop)?;
     let warnings: Vec<String> = known
         .warnings()
@@ -107,7 +108,11 @@ fn open(
     let served = match &app.uploads.directory {
         None => served.sent_by_visitor(id, directory),
         Some(_) => {
-            let (path, _) = app.uploads.store(&name, color, bytes)?;
+            let is_taken = |name: &str| {
+                let mut of_start = app.repertoires.iter();
+                of_start.any(|one| one.color == color && one.name == name)
+            };
+            let (path, _) = app.uploads.store(&name, color, bytes, &is_taken)?;
             let known = opened(&path, None, stop)?;
             ServedRepertoire::new(&path, color, known)?.sent_by_visitor(id, None)
         }
@@ -115,6 +120,7 @@ fn open(
     let served = Arc::new(served);
     let mut document = json!(*served);
     document["warnings"] = json!(warnings);
+    document["stored"] = json!(app.uploads.directory.is_some());
     app.uploads.keep(visitor, served);
     ResponseBody::json(&document)
 }
@@ -132,10 +138,12 @@ fn opened(
     directory: Option<&TemporaryDir>,
     stop: &Arc<AtomicBool>,
 ) -> Result<OpenedSource, Refusal> {
+    let neither = || {
+        let problem = "this file is neither a PGN file nor a book: send an uncompressed PGN file, or a book (.bin)";
+        Refusal::bad(problem)
+    };
     if FileKind::of(path)? != FileKind::Other && !is_book_or_empty(path)? {
-        return Err(Refusal::bad(
-            "this file is neither a PGN file nor a book: send an uncompressed PGN file, or a book (.bin)",
-        ));
+        return Err(neither());
     }
     let usual = std::env::temp_dir();
     let directory = directory.map_or(&*usual, TemporaryDir::path);
@@ -148,7 +156,15 @@ fn opened(
         ..OpenOptions::new(directory, memory)
     };
     let opened = OpenedSource::repertoire(path, &options);
-    opened.map_err(|err| Refusal::bad(Refusal::from(err).text()))
+    opened.map_err(|err| {
+        let refusal = Refusal::from(err);
+        // The visitor does not know the name of the stored file.
+        match refusal.text().split_once(".repertoire: ") {
+            Some((_, NO_GAME)) => neither(),
+            Some((_, problem)) => Refusal::bad(problem),
+            None => Refusal::bad(refusal.text()),
+        }
+    })
 }
 
 /// Answers `/repertoires`: returns those of the repertoires with the secrets in the parameter `id`, separated by commas,

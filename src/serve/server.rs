@@ -123,7 +123,7 @@ impl Server {
             // The answers of different visitors must not be recorded in one file.
             served.practise = is_local;
         }
-        let uploads = Uploads::new(self.repertoire_directory);
+        let uploads = Uploads::new(self.repertoire_directory, is_local);
         let books = (self.books, repertoires, self.evals, self.me);
         let (reading, names) = watch::channel(());
         let state = AppState::new(

@@ -179,7 +179,8 @@ pub(super) struct AppState {
     pub(super) explorer: Arc<Explorer>,
     about: Overview,
     books: Vec<BookFile>,
-    /// The repertoires with which the server was started.
+    /// The repertoires with which the server was started. [`all_repertoires`](AppState::all_repertoires) also returns those
+    /// that visitors sent.
     pub(super) repertoires: Vec<Arc<ServedRepertoire>>,
     /// The repertoires that visitors sent.
     pub(super) uploads: Uploads,
@@ -453,7 +454,7 @@ impl AppState {
     /// Returns the validator (`ETag`) of a response from the index. It is a hash of the request and of everything else
     /// that determines the response.
     pub(super) fn etag(&self, key: &CacheKey) -> HeaderValue {
-        etag_of(&(self.identity, key))
+        etag_of(&(self.identity, self.uploads.shared().len(), key))
     }
 
     /// Returns the kind of thread that answers a request for a position. This is the thread of the connection if an
@@ -760,13 +761,22 @@ impl AppState {
         about["variants"] = json!(self.explorer.variants(&Selection::default())?);
         about["conditions"] = json!(request::condition_parameters());
         about["books"] = self.books.iter().map(BookFile::name).collect();
-        about["repertoires"] = self
-            .repertoires
-            .iter()
-            .map(|served| json!(**served))
-            .collect();
+        let repertoires = self.all_repertoires();
+        about["repertoires"] = repertoires.iter().map(|served| json!(**served)).collect();
         about["me"] = json!(self.me);
-        self.cached(key, ResponseBody::json(&about)?)
+        let about = ResponseBody::json(&about)?;
+        if self.uploads.directory.is_some() {
+            // The next repertoire that a visitor sends changes the response.
+            return Ok(about);
+        }
+        self.cached(key, about)
+    }
+
+    /// Returns the repertoires that all visitors can request by name: those with which the server was started, and those
+    /// that visitors sent to its directory.
+    pub(super) fn all_repertoires(&self) -> Vec<Arc<ServedRepertoire>> {
+        let started = self.repertoires.iter().cloned();
+        started.chain(self.uploads.shared()).collect()
     }
 
     /// Answers `/read`: parses text that a user has pasted, and returns its moves or its position as JSON.
@@ -906,8 +916,8 @@ impl AppState {
         {
             return Ok(sent);
         }
-        let of_side = self.repertoires.iter();
-        let mut of_side = of_side.filter(|served| served.color == color);
+        let all = self.all_repertoires();
+        let mut of_side = all.iter().filter(|served| served.color == color);
         let known: Vec<&str> = of_side.clone().map(|served| &*served.name).collect();
         let wanted = parameters.text("repertoire");
         let served = of_side.find(|served| wanted == Some(&served.name));

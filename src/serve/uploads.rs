@@ -1,5 +1,5 @@
-//! The repertoires that visitors sent, and their files. Each is known only to the visitor who sent it, until the server
-//! ends or, with a directory, until it is started again.
+//! The repertoires that visitors sent, and their files. Without a directory, a repertoire is known only to the visitor who
+//! sent it, until the server ends. With a directory, all visitors can request it by its name.
 
 use std::{
     fs,
@@ -30,17 +30,30 @@ const MAX_FILES: usize = 200;
 pub(super) struct Uploads {
     /// The repertoires with the visitors who sent them, the newest at the end.
     kept: Mutex<Vec<(Visitor, Arc<ServedRepertoire>)>>,
+    /// The repertoires in the directory that visitors sent since the server was started, without their secrets. At most
+    /// [`MAX_FILES`], because each has a file.
+    shared: Mutex<Vec<Arc<ServedRepertoire>>>,
+    /// Whether visitors can practise shared repertoires.
+    shares_practice: bool,
     /// The directory in which the files are stored, or `None` to remove them when the server ends.
     pub(super) directory: Option<PathBuf>,
 }
 
 impl Uploads {
-    /// Creates an empty collection. Files are stored in `directory`, or in temporary directories if it is `None`.
-    pub(super) fn new(directory: Option<PathBuf>) -> Uploads {
+    /// Creates an empty collection. Files are stored in `directory`, or in temporary directories if it is `None`. If
+    /// `shares_practice` is `true`, all visitors can practise the repertoires in `directory`.
+    pub(super) fn new(directory: Option<PathBuf>, shares_practice: bool) -> Uploads {
         Uploads {
             kept: Mutex::default(),
+            shared: Mutex::default(),
+            shares_practice,
             directory,
         }
+    }
+
+    /// Returns the repertoires that visitors sent since the server was started and that all visitors can request.
+    pub(super) fn shared(&self) -> Vec<Arc<ServedRepertoire>> {
+        task::lock(&self.shared).clone()
     }
 
     /// Returns the repertoire with the secret `id`.
@@ -53,6 +66,10 @@ impl Uploads {
     /// Keeps a repertoire that `visitor` sent. Forgets the oldest ones if there are too many. A visitor whose programs all
     /// run on this machine may use the places of all visitors.
     pub(super) fn keep(&self, visitor: Visitor, sent: Arc<ServedRepertoire>) {
+        if self.directory.is_some() {
+            let shared = sent.for_all_visitors(self.shares_practice);
+            task::lock(&self.shared).push(Arc::new(shared));
+        }
         let mut kept = task::lock(&self.kept);
         kept.push((visitor, sent));
         let [most, most_of_one] = MAX_KEPT;
@@ -66,13 +83,14 @@ impl Uploads {
         }
     }
 
-    /// Writes the file of a repertoire that is called `name`. Returns the path of the file, and its temporary directory
-    /// unless files are stored.
+    /// Writes the file of a repertoire that is called `name`, or a similar name if `is_taken` returns `true` for it.
+    /// Returns the path of the file, and its temporary directory unless files are stored.
     pub(super) fn store(
         &self,
         name: &str,
         color: Color,
         bytes: &[u8],
+        is_taken: &dyn Fn(&str) -> bool,
     ) -> Result<(PathBuf, Option<TemporaryDir>), Refusal> {
         let temporary = match self.directory {
             Some(_) => None,
@@ -81,7 +99,7 @@ impl Uploads {
         // Two requests must not choose the same name.
         let _kept = task::lock(&self.kept);
         let path = match (&self.directory, &temporary) {
-            (Some(directory), _) => free_path(directory, name, color)?,
+            (Some(directory), _) => free_path(directory, name, color, is_taken)?,
             (None, Some(temporary)) => temporary.path().join(file_name(name, color)),
             (None, None) => unreachable!("without a directory, there is a temporary one"),
         };
@@ -106,8 +124,14 @@ pub fn stored_color(path: &Path) -> Option<Color> {
     color.parse().ok()
 }
 
-/// Returns the path of a file in `directory` that does not exist yet. Its name begins with `name`.
-fn free_path(directory: &Path, name: &str, color: Color) -> Result<PathBuf, Refusal> {
+/// Returns the path of a file in `directory` that does not exist yet. Its name begins with `name`. `is_taken` returns
+/// `true` for names of other repertoires.
+fn free_path(
+    directory: &Path,
+    name: &str,
+    color: Color,
+    is_taken: &dyn Fn(&str) -> bool,
+) -> Result<PathBuf, Refusal> {
     let files = fs::read_dir(directory).at(directory, "read")?.count();
     if files >= MAX_FILES {
         return Err(Refusal::bad(
@@ -115,8 +139,10 @@ fn free_path(directory: &Path, name: &str, color: Color) -> Result<PathBuf, Refu
         ));
     }
     let names = (2..).map(|number| format!("{name} {number}"));
-    let paths = std::iter::once(name.to_owned()).chain(names);
-    let mut paths = paths.map(|name| directory.join(file_name(&name, color)));
+    let names = std::iter::once(name.to_owned()).chain(names);
+    let mut paths = names
+        .filter(|name| !is_taken(name))
+        .map(|name| directory.join(file_name(&name, color)));
     let free = paths.find(|path| !path.exists());
     Ok(free.expect("a directory with few files lacks one of many names"))
 }
@@ -128,13 +154,14 @@ mod tests {
     #[test]
     fn stored_files_have_new_names_with_their_side() {
         let dir = tempfile::tempdir().unwrap();
-        let uploads = Uploads::new(Some(dir.path().to_owned()));
+        let uploads = Uploads::new(Some(dir.path().to_owned()), true);
+        let store = || uploads.store("a", Color::White, b"1. e4 *", &|name| name == "a 2");
         for expected in [
             "a.white.repertoire",
-            "a 2.white.repertoire",
             "a 3.white.repertoire",
+            "a 4.white.repertoire",
         ] {
-            let (path, directory) = uploads.store("a", Color::White, b"1. e4 *").unwrap();
+            let (path, directory) = store().unwrap();
             assert!(directory.is_none());
             assert_eq!(path.file_name().unwrap(), expected);
             assert_eq!(stored_color(&path), Some(Color::White));
@@ -150,7 +177,7 @@ mod tests {
         for number in 0..MAX_FILES {
             fs::write(dir.path().join(number.to_string()), "").unwrap();
         }
-        let refusal = uploads.store("a", Color::White, b"1. e4 *").unwrap_err();
+        let refusal = store().unwrap_err();
         assert!(
             refusal.text().contains("remove files that you do not need"),
             "{refusal:?}"

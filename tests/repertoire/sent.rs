@@ -135,7 +135,13 @@ fn files_that_are_no_repertoires_are_refused() {
             "no move for black: choose the other side, or another file",
         ),
         (path, OWN_FILE, b"", 400, ""),
-        (path, OWN_FILE, b"no games", 400, ""),
+        (
+            path,
+            OWN_FILE,
+            b"no games",
+            400,
+            "this file is neither a PGN file nor a book: send an uncompressed PGN file, or a book (.bin)\n",
+        ),
         (
             path,
             OWN_FILE,
@@ -322,6 +328,89 @@ fn a_server_for_others_practises_only_repertoires_that_were_sent() {
 }
 
 #[test]
+fn positions_that_are_skipped_are_not_asked() {
+    let dir = temp();
+    let dir = dir.path();
+    write(dir, "games.pgn", GAMES);
+    write(dir, "white.pgn", "1. e4 e5 2. Nf3 *\n");
+    let served = Served::start(dir, "games.pgn -q --repertoire white.pgn:white");
+    let of = "repertoire=white&side=white";
+    let first = practised(&served, of);
+    assert_eq!(first["next"], json!(null));
+    let number = first["question"]["number"].as_u64().unwrap();
+    let second = practised(&served, &format!("{of}&skip={number}"));
+    assert_eq!(second["question"]["line"][1]["san"], "e5", "{second}");
+    assert_eq!(second["new"], 1);
+    let other = second["question"]["number"].as_u64().unwrap();
+    let none = practised(&served, &format!("{of}&skip={number},{other}"));
+    assert_eq!((&none["question"], &none["new"]), (&json!(null), &json!(0)));
+    let reply = practise(&served, &format!("{of}&skip=x"));
+    assert!(
+        reply.status == 400 && reply.text().contains("skip"),
+        "{}",
+        reply.text()
+    );
+}
+
+#[test]
+fn a_directory_shares_repertoires_with_all_visitors_at_once() {
+    let dir = temp();
+    let dir = dir.path();
+    write(dir, "games.pgn", GAMES);
+    write(dir, "mine.pgn", "1. d4 *\n");
+    for (more, is_practised) in [("", true), (" --trust-proxy 127.0.0.1", false)] {
+        fs::create_dir(dir.join("kept")).unwrap();
+        let served = Served::start(
+            dir,
+            &*format!("games.pgn -q --repertoire mine.pgn:white --repertoire-dir kept{more}"),
+        );
+        let names = |document: Value| {
+            let repertoires = document["repertoires"].as_array().unwrap();
+            Vec::from_iter(repertoires.iter().map(|one| one["name"].clone()))
+        };
+        let etag = |path| served.get(path).header("etag").map(str::to_owned);
+        let before = etag("/repertoire?play=e2e4");
+        assert_eq!(names(served.json("/about")), ["mine"]);
+        assert_eq!(names(served.json("/repertoire?play=e2e4")), ["mine"]);
+        let about = sent(&served, "mine.pgn", b"1. e4 e5 2. Nf3 *");
+        assert_eq!(
+            (&about["stored"], &about["practise"]),
+            (&json!(true), &json!(true))
+        );
+        // The name differs from the one that the server was started with, and nobody gets the secret.
+        assert_eq!(about["name"], "mine 2");
+        let shared = served.json("/about")["repertoires"][1].clone();
+        assert_eq!(shared["name"], "mine 2");
+        assert_eq!(shared["version"], about["version"]);
+        assert_eq!(
+            (shared.get("id"), &shared["practise"]),
+            (None, &json!(is_practised))
+        );
+        assert_eq!(
+            names(served.json("/repertoire?play=e2e4")),
+            ["mine", "mine 2"]
+        );
+        assert_ne!(before, etag("/repertoire?play=e2e4"));
+        let report = served.json("/repertoire?repertoire=mine%202&side=white&play=e2e4");
+        assert_eq!(
+            report["repertoires"][0]["moves"][0]["san"], "e5",
+            "{report}"
+        );
+        // The visitor who sent it practises it, and others too if the server is only for this machine.
+        let id = about["id"].as_str().unwrap();
+        practised(&served, &format!("repertoire={id}&side=white&answer=e4"));
+        let reply = practise(&served, "repertoire=mine%202&side=white");
+        assert_eq!(reply.status == 200, is_practised, "{}", reply.text());
+        if is_practised {
+            let left: Value = serde_json::from_slice(&reply.body).unwrap();
+            assert_eq!(left["new"], 1, "{left}");
+        }
+        drop(served);
+        fs::remove_dir_all(dir.join("kept")).unwrap();
+    }
+}
+
+#[test]
 fn a_directory_keeps_repertoires_and_results_for_the_next_start() {
     let dir = temp();
     let dir = dir.path();
@@ -345,6 +434,8 @@ fn a_directory_keeps_repertoires_and_results_for_the_next_start() {
         (&json!("My lines"), &json!("white"))
     );
     let left = practised(&served, "repertoire=My%20lines&side=white");
+    assert_eq!(left["next"]["positions"], 1);
+    assert!(left["next"]["days"].as_i64().unwrap() > 0, "{left}");
     assert_eq!((&left["due"], &left["new"]), (&json!(0), &json!(1)));
     let error = fails(
         dir,

@@ -11,7 +11,7 @@ import { notePop } from "./history.js";
 import { connect, goToAddress, refresh } from "./navigation.js";
 import { fail } from "./recovery.js";
 import { close } from "./returning.js";
-import { connectDrop, sentRepertoires } from "./sent.js";
+import { connectDrop, sentRepertoires, withSent } from "./sent.js";
 import { session } from "./session.js";
 import { show } from "./show.js";
 import { readView } from "./state.js";
@@ -26,7 +26,7 @@ async function start() {
   try {
     session.about = await ask("about");
     if (session.about.indexing) await waitForIndex();
-    session.about.repertoires = [...(await sentRepertoires()), ...(session.about.repertoires ?? [])];
+    session.about.repertoires = withSent(await sentRepertoires(), session.about.repertoires ?? []);
   } catch (error) {
     await fail(error);
     document.body.removeAttribute("aria-busy");

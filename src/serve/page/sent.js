@@ -2,8 +2,8 @@
 // Repertoires that the user sends to the server: one that was built on the page, or a file that was dropped on it. The browser stores
 // the secrets by which the server knows them.
 
-import { ask, send, words } from "./api.js";
-import { byId, make, on, toast } from "./dom.js";
+import { ask, send } from "./api.js";
+import { byId, warn, make, on, toast } from "./dom.js";
 import { go } from "./navigation.js";
 import { session } from "./session.js";
 import { put } from "./state.js";
@@ -11,6 +11,8 @@ import { put } from "./state.js";
 /** @typedef {import("./api.js").ServedRepertoire} ServedRepertoire */
 
 const KEY = "polybook.repertoires";
+/** The maximum size in bytes of a file that the server accepts. */
+const LARGEST = 2 << 20;
 
 /** The secrets, if the browser could not store them. */
 let unstored = "";
@@ -50,13 +52,29 @@ function store(repertoires) {
  * @param {string} side
  */
 export async function useRepertoire(file, name, side) {
-  const sent = /** @type {ServedRepertoire & { warnings: string[] }} */ (await send("repertoires", put(new URLSearchParams(), { name, side }), new Blob([file], { type: "application/octet-stream" })));
+  if (file.size > LARGEST) throw new Error(`${name} is too large: a repertoire has at most ${LARGEST >> 20} MiB.`);
+  const sent = /** @type {ServedRepertoire & { warnings: string[], stored: boolean }} */ (await send("repertoires", put(new URLSearchParams(), { name, side }), new Blob([file], { type: "application/octet-stream" })));
   const others = (session.about.repertoires ?? []).filter((one) => one.name !== sent.name || one.color !== sent.color || !one.id);
-  session.about.repertoires = [sent, ...others];
+  session.about.repertoires = withSent([sent], others);
   store(session.about.repertoires);
-  toast(sent.warnings[0] ?? `${sent.name} is open. The server keeps it until it ends.`);
+  if (sent.warnings[0]) warn(sent.warnings[0]);
+  else toast(`${sent.name} is open. ${sent.stored ? "The server stores it for all visitors." : "The server keeps it until it ends."}`);
   const { filters, tab } = session.view;
   await go({ fen: "", play: [], game: "", tab: tab === "prepare" ? "" : tab, filters: filters.color ? { ...filters, color: side } : filters, repertoire: sent.name, flip: side === "black" ? "1" : "0" }, { push: true });
+  // On a phone, the card is below the board.
+  byId("repertoires").scrollIntoView({ block: "nearest" });
+}
+
+/**
+ * Puts repertoires that the user sent before others, and removes them from the others: a server that stores repertoires also shows them to
+ * all visitors.
+ * @param {ServedRepertoire[]} sent
+ * @param {ServedRepertoire[]} others
+ */
+export function withSent(sent, others) {
+  const key = (/** @type {ServedRepertoire} */ { name, color, version }) => [name, color, version].join();
+  const known = sent.map(key);
+  return [...sent, ...others.filter((one) => !known.includes(key(one)))];
 }
 
 /** Lets the user drop a file on one of two halves of the window, one for each side. */
@@ -67,7 +85,7 @@ export function connectDrop() {
     place.append(half);
     on(half, "drop", (event) => {
       const [file] = event.dataTransfer?.files ?? [];
-      if (file) void useRepertoire(file, file.name, side.toLowerCase()).catch((error) => toast(words(error)));
+      if (file) void useRepertoire(file, file.name, side.toLowerCase()).catch(warn);
     });
   }
   const hide = () => place.classList.remove("shown");
