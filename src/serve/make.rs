@@ -651,6 +651,7 @@ fn build_repertoire(
             "singleGame": built.summary.single_game,
             "withoutGames": built.summary.without_games,
             "unanswered": built.summary.unanswered,
+            "openings": built.openings,
             "bytes": size,
             "command": command,
         }));

@@ -483,3 +483,22 @@ fn a_transposition_names_the_line_that_it_joins() {
     // `--from` takes what other commands take as a position.
     assert_eq!(built("--from startpos"), built(""));
 }
+
+/// Each answer counts for the family of the last named position of its line.
+#[test]
+fn the_covered_openings_are_counted() {
+    let dir = temp();
+    let dir = dir.path();
+    let games = "1. e4 c5 2. Nf3 d6 3. d4 1-0\n\n1. e4 e5 2. Nf3 Nc6 3. Bb5 1-0\n\n";
+    write(dir, "games.pgn", games);
+    let line = "repertoire build games.pgn --color white --out white.pgn --json";
+    let document = ok_json(dir, &line.split(' ').collect::<Vec<_>>());
+    assert_eq!(document["answers"], 5);
+    let covered = serde_json::json!([
+        {"name": "Sicilian Defense", "answers": 2},
+        {"name": "King's Knight Opening", "answers": 1},
+        {"name": "King's Pawn Game", "answers": 1},
+        {"name": "Ruy Lopez", "answers": 1},
+    ]);
+    assert_eq!(document["openings"], covered);
+}

@@ -255,6 +255,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
             &format!("; {positions} without an answer, because the games of the source end there");
     }
     let mut document = serde_json::to_value(summary)?;
+    document["openings"] = serde_json::to_value(&built.openings)?;
     document["path"] = path.into();
     document["moves"] = written.into();
     context.report(&format!("{text}\n"), args.json, document)

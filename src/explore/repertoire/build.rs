@@ -14,7 +14,7 @@ use crate::{
     chess::position::{BookMove, Keyed},
     error::{Advice, Diagnosis, Error, ErrorKind, Result, plural},
     explore::tree::{Branch, MoveSource, TreeMove},
-    games::results::Wdl,
+    games::{openings, results::Wdl},
     progress::Meter,
 };
 
@@ -139,6 +139,18 @@ pub struct Built {
     reach: FxHashMap<(u64, BookMove), f64>,
     /// The numbers of positions and moves.
     pub summary: BuildSummary,
+    /// The opening families that the repertoire covers. The family with the most answers comes first.
+    pub openings: Vec<CoveredOpening>,
+}
+
+/// An opening family that a repertoire covers.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct CoveredOpening {
+    /// The name of the family, such as `Sicilian Defense`.
+    pub name: &'static str,
+    /// The number of answers after which the likeliest line is in this family. A line is in the family of its last
+    /// position that has a name.
+    pub answers: u64,
 }
 
 /// The numbers of positions and moves in a repertoire that [`build`] has built.
@@ -244,7 +256,38 @@ pub fn build(build: &Build<'_>) -> Result<Built> {
         Ok(Some(vec![answer]))
     })?;
     summary.unanswered = unanswered.len() as u64;
-    Ok(Built::of(&graph, build.color, summary))
+    Ok(Built {
+        openings: covered_openings(&graph, build.color),
+        ..Built::of(&graph, build.color, summary)
+    })
+}
+
+/// Returns the opening families of the positions after the moves of the side `color`.
+fn covered_openings(graph: &ReachGraph, color: Color) -> Vec<CoveredOpening> {
+    let mut answers: FxHashMap<&str, u64> = FxHashMap::default();
+    for (id, node) in (0..).zip(&graph.nodes) {
+        let edges = node.edges.as_deref().unwrap_or_default();
+        if edges.is_empty() || graph.position(id).position().turn() != color {
+            continue;
+        }
+        for edge in edges {
+            let mut pos = graph.position(0).position().clone();
+            let mut opening = openings::name_of(&pos);
+            for mv in graph.line(edge.to) {
+                pos.play_unchecked(mv);
+                opening = openings::name_of(&pos).or(opening);
+            }
+            if let Some(opening) = opening {
+                *answers.entry(opening.family()).or_default() += 1;
+            }
+        }
+    }
+    let covered = answers
+        .into_iter()
+        .map(|(name, answers)| CoveredOpening { name, answers });
+    let mut covered: Vec<CoveredOpening> = covered.collect();
+    covered.sort_by_key(|opening| (Reverse(opening.answers), opening.name));
+    covered
 }
 
 impl Built {
@@ -257,6 +300,7 @@ impl Built {
             moves: FxHashMap::default(),
             reach: FxHashMap::default(),
             summary,
+            openings: Vec::new(),
         };
         let is_answered = |node: &ReachNode| node.edges.is_some();
         let reach = graph.reach();

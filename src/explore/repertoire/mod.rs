@@ -53,7 +53,7 @@ mod removal;
 use shakmaty::{Move, Position, san::SanPlus, variant::VariantPosition};
 
 pub use self::{
-    build::{Build, BuildSummary, Built, CommentDetail, OwnMoveRule, build},
+    build::{Build, BuildSummary, Built, CommentDetail, CoveredOpening, OwnMoveRule, build},
     check::{Check, CheckSummary, CheckedGame, CheckedResults, Departure, Deviation, check},
     edits::Edits,
     file::{

@@ -28,8 +28,8 @@ export class BookDialog {
   #form = div("form");
   #preview = div({ class: "preview", role: "status" });
   #problem = p({ class: "problem", role: "alert" });
-  #download = button("", [], () => void this.#save());
-  #use = button("main", [icon("mark"), "Use it here"], () => void this.#save(true));
+  #download = button("", [], () => void this.#save(this.#download, async (signal) => save(await askFile(this.#path(), this.#question(), signal), this.#name())));
+  #use = button("main", [icon("mark"), "Use it here"], () => void this.#save(this.#use, async (signal) => useRepertoire(await askFile("repertoire.pgn", this.#question(), signal), this.#name(), this.#choice.side)));
   #copy = button("plain", [icon("copy"), "Copy the command"], () => void copy(this.#command, "Command"));
   #command = "";
   /** @type {Answer | undefined} */
@@ -121,8 +121,19 @@ export class BookDialog {
           (format) => this.#set({ format }),
         ),
       ),
+      ...(isBook ? [] : [field("file", "Your own repertoire", "a PGN file or a book, for the side above", this.#file())]),
     );
     this.#set({});
+  }
+
+  /** Creates a button that opens a file of the user as a repertoire. */
+  #file() {
+    const input = make("input", { type: "file", accept: ".pgn,.bin", hidden: "" });
+    on(input, "change", () => {
+      const [file] = input.files ?? [];
+      if (file) void this.#save(input, () => useRepertoire(file, file.name, this.#choice.side));
+    });
+    return span("", input, button("", [icon("open"), "Open a file"], () => input.click()));
   }
 
   /**
@@ -204,7 +215,7 @@ export class BookDialog {
   }
 
   /** @param {BookSize} size */
-  #show({ games, entries, answers = 0, minGame = 0, singleGame = 0, unanswered = 0, bytes, command }) {
+  #show({ games, entries, answers = 0, minGame = 0, singleGame = 0, unanswered = 0, openings = [], bytes, command }) {
     const made = entries ?? answers;
     // The file has the name that is on the button.
     this.#command = (command ?? "").replace(new RegExp(`(--(?:bin|out) )${this.#path()}`), (_, option) => option + this.#name());
@@ -215,6 +226,7 @@ export class BookDialog {
       p("quiet", made ? `${byteWords(bytes)}, from ${counted(games)}` : `from ${counted(games)}. To keep more moves, lower the minimum number of games${this.#choice.weights === "results" ? ", or choose weights by number of games" : ""}.`),
       ...(minGame ? [p("", `Each answer was played in at least ${counted(minGame)}.`)] : []),
       ...(singleGame ? [p("", `${number(singleGame)} of ${counted(answers, "answer")} ${singleGame === 1 ? "was" : "were"} played in a single game.`)] : []),
+      ...(openings.length ? [make("details", "", make("summary", "", `${counted(openings.length, "opening")} covered`), ...openings.map((one) => p("", `${one.name}: ${counted(one.answers, "answer")}`)))] : []),
       ...(unanswered ? [p("", `${counted(unanswered, "position")} without an answer, because the games end there.`)] : []),
       ...(entries ? this.#firstMoves() : []),
       ...(this.#command ? [make("details", { open: "" }, make("summary", "", "Command for the terminal"), make("code", "command", ...commandLines(this.#command)))] : []),
@@ -231,7 +243,7 @@ export class BookDialog {
     const lines = firstLines(await file.text());
     if (signal.aborted || !lines.length) return;
     const list = make("ol", "lines", ...lines.slice(0, FIRST_LINES).map((line) => make("li", "", ...unbroken(line))));
-    this.#preview.querySelector("details")?.before(div("", p("quiet", "First lines"), list));
+    this.#preview.querySelector("details:last-child")?.before(div("", p("quiet", "First lines"), list));
   }
 
   #firstMoves() {
@@ -248,17 +260,17 @@ export class BookDialog {
     return [div("", p("quiet", "First moves"), make("ul", "", ...rows))];
   }
 
-  /** @param {boolean} [isUsed] Whether the repertoire is opened on the page instead of downloaded. */
-  async #save(isUsed = false) {
+  /**
+   * Downloads or opens a file, and closes the dialog.
+   * @param {HTMLElement} pressed The element that is busy in the meantime.
+   * @param {(signal: AbortSignal) => Promise<void>} act
+   */
+  async #save(pressed, act) {
     const signal = this.#saving.next();
-    const pressed = isUsed ? this.#use : this.#download;
     pressed.setAttribute("aria-busy", "true");
     fill(this.#problem);
     try {
-      const book = await askFile(isUsed ? "repertoire.pgn" : this.#path(), this.#question(), signal);
-      if (signal.aborted) return;
-      if (isUsed) await useRepertoire(book, this.#name(), this.#choice.side);
-      else save(book, this.#name());
+      await act(signal);
       this.#dialog.close();
     } catch (error) {
       if (!signal.aborted) fill(this.#problem, words(error));
