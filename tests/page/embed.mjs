@@ -4,6 +4,7 @@
 
 import assert from "node:assert/strict";
 import { once } from "node:events";
+import { readFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { join } from "node:path";
 
@@ -19,9 +20,12 @@ const blog = (server) => `<!doctype html><html lang="en"><title>A blog</title>
 <iframe src="${server}?embed=1&play=e2e4,e7e5" width="800" height="560" title="Board"></iframe>
 <script type="module" src="${server}embed.js"></script>`;
 
+/** The example of the documents. */
+const example = readFileSync(new URL("../../examples/embed.html", import.meta.url), "utf8").replaceAll("http://127.0.0.1:8040/", allowed);
+
 const other = createServer((request, response) => {
   response.setHeader("content-type", "text/html");
-  response.end(blog(request.url === "/closed" ? closed : allowed));
+  response.end(request.url === "/example" ? example : blog(request.url === "/closed" ? closed : allowed));
 }).listen(Number(port));
 await once(other, "listening");
 const browser = await launch();
@@ -92,6 +96,37 @@ const failures = await run({
     await board.locator(".problem").waitFor();
     assert.match(await board.locator(".problem").textContent(), /^FEN "8\/8": /);
     await page.context().close();
+  },
+
+  async "the board follows the moves in the text of the example"() {
+    for (const width of [1440, 900, 390]) {
+      const page = await visit("127.0.0.1", "/example", { viewport: { width, height: 900 } });
+      await page.getByText("2. Nf3").click();
+      await shows(page, "e2e4,c7c5,g1f3");
+      assert.equal(await page.locator("[aria-current]").textContent(), "2. Nf3");
+      const board = page.locator("polybook-board");
+      // No word of the name of an opening is broken.
+      const broken = await board.locator(".body .name").evaluateAll((names) =>
+        names.flatMap((name) => {
+          const walker = document.createTreeWalker(name, NodeFilter.SHOW_TEXT);
+          const found = [];
+          for (let node = walker.nextNode(); node; node = walker.nextNode()) {
+            for (const { 0: word, index } of node.data.matchAll(/[^\s-]+-?/g)) {
+              const range = document.createRange();
+              range.setStart(node, index);
+              range.setEnd(node, index + word.length);
+              if (range.getClientRects().length > 1) found.push(word);
+            }
+          }
+          return found;
+        }),
+      );
+      assert.deepEqual(broken, [], `${width}`);
+      await board.locator('[data-uci="d7d6"]').click();
+      await shows(page, "e2e4,c7c5,g1f3,d7d6");
+      assert.equal(await page.locator("[aria-current]").textContent(), "2... d6");
+      await page.context().close();
+    }
   },
 
   async "a frame shows the board and the moves alone"() {
