@@ -54,7 +54,7 @@ const STYLE: &str = "text/css; charset=utf-8";
 const SCRIPT: &str = "text/javascript; charset=utf-8";
 
 // One style sheet is smaller when it is compressed than four.
-const FILES: [File; 51] = files! {
+const FILES: [File; 49] = files! {
     "/" "index.html" HTML;
     "/icon.svg" "icon.svg" ICON;
     "/style.css" "style.css" "layout.css" "panels.css" "dialogs.css" STYLE;
@@ -100,9 +100,7 @@ const FILES: [File; 51] = files! {
     "/sent.js" "sent.js" SCRIPT;
     "/session.js" "session.js" SCRIPT;
     "/show.js" "show.js" SCRIPT;
-    "/sources.js" "sources.js" SCRIPT;
     "/state.js" "state.js" SCRIPT;
-    "/structure.js" "structure.js" SCRIPT;
     "/states.js" "states.js" SCRIPT;
     "/suggest.js" "suggest.js" SCRIPT;
     "/trends.js" "trends.js" SCRIPT;

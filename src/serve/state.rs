@@ -1169,7 +1169,7 @@ mod tests {
         let explorer = Explorer::open([("games".to_owned(), path)]).unwrap();
         let (_sender, names) = watch::channel(());
         let of_server = (Vec::new(), Vec::new(), None, Vec::new());
-        AppState::new(explorer, of_server, Uploads::new(None), 1, 0, names).unwrap()
+        AppState::new(explorer, of_server, Uploads::new(None, false), 1, 0, names).unwrap()
     }
 
     #[test]

@@ -103,7 +103,7 @@ const failures = await run({
       const page = await visit("127.0.0.1", "/example", { viewport: { width, height: 900 } });
       await page.getByText("2. Nf3").click();
       await shows(page, "e2e4,c7c5,g1f3");
-      assert.equal(await page.locator("[aria-current]").textContent(), "2. Nf3");
+      assert.equal(await page.locator(".move[aria-current]").textContent(), "2. Nf3");
       const board = page.locator("polybook-board");
       // No word of the name of an opening is broken.
       const broken = await board.locator(".body .name").evaluateAll((names) =>
@@ -124,7 +124,7 @@ const failures = await run({
       assert.deepEqual(broken, [], `${width}`);
       await board.locator('[data-uci="d7d6"]').click();
       await shows(page, "e2e4,c7c5,g1f3,d7d6");
-      assert.equal(await page.locator("[aria-current]").textContent(), "2... d6");
+      assert.equal(await page.locator(".move[aria-current]").textContent(), "2... d6");
       await page.context().close();
     }
   },

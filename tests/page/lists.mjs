@@ -284,10 +284,20 @@ const tests = {
     await page.goto(new URL("/?play=e2e4&position=mate", url).href);
     await settled(page);
     await page.locator("[data-act=filters]:visible").first().click();
-    const options = page.locator("#filters [data-field=position] [role=radio]");
-    assert.deepEqual(await options.allTextContents(), ["Anything", "These pawns", "This material", "As chosen before"]);
-    assert.equal(await options.last().getAttribute("aria-checked"), "true");
-    await options.nth(1).click();
+    const field = page.locator("#filters [data-field=position]");
+    const query = field.locator("input");
+    assert.equal(await query.inputValue(), "mate");
+    assert.deepEqual(await field.locator("button").allTextContents(), ["These pawns", "This material"]);
+    // The server says in which column a query is wrong. Until it is mended, it cannot be applied.
+    await query.fill("mate and )");
+    await query.press("Tab");
+    await field.locator(".note", { hasText: /^Column 10: expected / }).waitFor();
+    assert.equal(await query.getAttribute("aria-invalid"), "true");
+    assert.ok(await page.locator("#filters .main").isDisabled());
+    assert.match(faults.splice(0).join(), /^Failed to load resource: [^,]*400/);
+    await field.getByText("These pawns").click();
+    assert.match(await query.inputValue(), /^board\[/);
+    assert.equal(await query.getAttribute("aria-invalid"), "false");
     await page.locator("#filters .main").click();
     await page.waitForFunction(() => new URL(location.href).searchParams.get("position")?.startsWith("board"));
     await settled(page);

@@ -142,7 +142,7 @@ const tests = {
     // An end of a range that is more than 30 percentage points from the average is an arrowhead, too.
     assert.deepEqual(await page.locator("#openings .between").evaluateAll((all) => all.map((one) => one.className.trim())), ["between weaker", "between  cut-below", "between stronger"]);
     assert.equal(await page.locator("#openings .most-lost").textContent(), "Most lost: Weak, 4.0 points in 12 games");
-    assert.equal(await page.locator("#openings .key").textContent(), "Average 50.0%likely weakerlikely strongercould be chance");
+    assert.equal(await page.locator("#openings .key").textContent(), "Points: compared with what ratings predictlikely weakerlikely strongercould be chance");
     assert.match(await page.locator("#openings .key [title]").first().getAttribute("title"), /Marked: 2 of 3 openings; chance alone would mark about 0\.6\.$/);
     assert.equal(await page.locator("#openings .points.weaker").textContent(), "−4.0");
     assert.equal(await page.locator("#openings .name button[aria-label]").first().getAttribute("aria-label"), "Weak, 12 games, score 17%, 4 points below the expectation");

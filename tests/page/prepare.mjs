@@ -126,6 +126,15 @@ const tests = {
     assert.deepEqual(shown, expected.moves.slice(0, shown.length).map(({ san }) => san));
     const answers = expected.moves.map(({ answer, gap, yours }) => (answer ? `…${answer.san}${answer.source === "games" ? " usual" : ""}${gap ? "Gap" : ""}` : gap ? "Gap" : yours.games ? "no usual answer" : "no answer"));
     assert.deepEqual(await texts(page, "#moves .body .act"), answers.slice(0, shown.length));
+    // The longest text of an answer fits into its column.
+    const wide = page.viewportSize();
+    for (const width of [1440, 1000, 390]) {
+      await page.setViewportSize({ width, height: 844 });
+      await page.locator("#moves .body .act").first().evaluate((cell) => (cell.innerHTML = "<small>no usual answer</small>"));
+      const [cut] = await page.locator("#moves .card").evaluateAll(([table]) => [table.scrollWidth - table.clientWidth]);
+      assert.ok(cut <= 0, `${width}: ${cut} pixels are cut off`);
+    }
+    await page.setViewportSize(wide);
     assert.equal(expected.moves.find(({ san }) => san === "e4").answer.source, "repertoire");
     const [first] = expected.moves;
     assert.match(await page.locator("#moves .his").nth(1).innerText(), new RegExp(`^${first.theirs.games}\\s+\\d+%\\s+${first.theirs.recent} since ${expected.recentSince}$`));

@@ -486,6 +486,15 @@ const failed = await run({
       await addressed(page, `repertoire=mine${number}`);
       await followed(page);
     }
+    // On a phone, the page scrolls to the repertoire.
+    await page.setViewportSize({ width: 390, height: 844 });
+    await page.keyboard.press("r");
+    const [chooser] = await Promise.all([page.waitForEvent("filechooser"), dialog.getByText("Open a file").click()]);
+    await chooser.setFiles({ name: "phone.pgn", mimeType: "application/x-chess-pgn", buffer: Buffer.from("1. g3 *") });
+    await addressed(page, "repertoire=phone");
+    await followed(page);
+    const { y, height } = await card(page).boundingBox();
+    assert.ok(y + height <= 844 - 64, `${y}, ${height}`);
     await page.locator("select.which").selectOption({ label: "Queens pawn · White" });
     await addressed(page, "repertoire=Queens pawn");
     await followed(page);

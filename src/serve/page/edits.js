@@ -2,7 +2,7 @@
 // The user's edits of repertoires: lines that are added, and moves that are removed. The browser stores them until the user saves the
 // repertoire and the server starts with the saved file.
 
-import { toast } from "./dom.js";
+import { warn } from "./dom.js";
 
 /** @typedef {import("./api.js").ServedRepertoire} ServedRepertoire */
 /**
@@ -54,7 +54,7 @@ function store({ name, color }, edits) {
     unstored = undefined;
   } catch {
     unstored = all;
-    toast("The browser could not store the change, so it is lost when the page is loaded again.");
+    warn("The browser could not store the change, so it is lost when the page is loaded again.");
   }
 }
 

@@ -2,13 +2,12 @@
 // The dialog of the filters. The number of games is updated after each change; the filters are applied when the user submits
 // the dialog.
 
-import { Asking, ask, suggestions } from "./api.js";
-import { RATINGS, SPEEDS, VARIANTS, ratingRange } from "./chips.js";
+import { Asking, ask, suggestions, words } from "./api.js";
+import { RATINGS, SPEEDS, VARIANTS, materialQuery, pawnsQuery, ratingRange } from "./chips.js";
 import { button, dialogTop, div, field, fill, icon, make, on, p, segments, span, toggle } from "./dom.js";
 import { counted, dateWords, number, readMonth } from "./format.js";
 import { suggestionWords } from "./search.js";
 import { filterQuestion, joined, nameText, namesIn, put } from "./state.js";
-import { materialQuery, pawnsQuery } from "./structure.js";
 import { Combobox, marked } from "./suggest.js";
 
 /** @typedef {import("./api.js").About} About */
@@ -39,6 +38,8 @@ export class FiltersDialog {
   #isOnce = false;
   /** The position on the board, or an empty string for the one in which games start. */
   #fen = "";
+  /** Why the query about the board cannot be read. */
+  #unread = p("note wrong");
 
   /**
    * @param {HTMLDialogElement} dialog
@@ -126,7 +127,7 @@ export class FiltersDialog {
   #others(variant) {
     return [
       pair(this.#name("event", "Event", "Any event", "event"), this.#name("eco", "Opening", "Name or ECO code: B90-B99", "opening")),
-      ...this.#board(),
+      this.#board(),
       pair(this.#variants(variant), this.#least()),
       toggle("requireDate", "Only games with a date", "Otherwise games without a year pass every choice of years", Boolean(this.#choice.filters.requireDate), (isOn) =>
         this.#set("requireDate", isOn ? "true" : "")),
@@ -134,14 +135,22 @@ export class FiltersDialog {
     ];
   }
 
-  /** Returns the field for the pawns or the material of the position on the board, and of the position that was chosen before. */
+  /** Returns the field for a query about the board, with buttons for the pawns and the material of the position on the board. */
   #board() {
-    const { position } = this.#choice.filters;
-    const found = this.#fen ? [[pawnsQuery(this.#fen), "These pawns"], [materialQuery(this.#fen), "This material"]] : [];
-    if (position && !found.some(([query]) => query === position)) found.push([position, "As chosen before"]);
-    if (!found.length) return [];
-    const options = /** @type {[string, string][]} */ ([["", "Anything"], ...found]);
-    return [field("position", "On the board", "in a position of the game", this.#segments("position", "On the board", options))];
+    const input = make("input", { name: "position", placeholder: "Anything, or a query: Pd5 and not pc6", "aria-label": "On the board", spellcheck: "false" });
+    input.value = this.#choice.filters.position ?? "";
+    fill(this.#unread);
+    const take = () => {
+      complain(input, this.#unread, "");
+      this.#set("position", input.value.trim());
+    };
+    on(input, "change", take);
+    const pick = (/** @type {string} */ label, /** @type {string} */ query) => button("small", [label], () => {
+      input.value = query;
+      take();
+    });
+    const picks = this.#fen ? [div("picks", pick("These pawns", pawnsQuery(this.#fen)), pick("This material", materialQuery(this.#fen)))] : [];
+    return field("position", "On the board", "in a position of the game", input, this.#unread, ...picks);
   }
 
   #duplicates() {
@@ -336,9 +345,15 @@ export class FiltersDialog {
       if (signal.aborted) return;
       this.#facets = facets;
       this.#showCounts(facets, true);
-    } catch {
+    } catch (error) {
+      if (signal.aborted) return;
       // The filters can be applied without counts.
-      if (!signal.aborted) fill(this.#submit, "Show the games");
+      fill(this.#submit, "Show the games");
+      const [, wrong] = /^the parameter position is malformed: (.*)/i.exec(words(error)) ?? [];
+      const input = this.#body.querySelector("[name=position]");
+      if (!wrong || !(input instanceof HTMLElement)) return;
+      complain(input, this.#unread, `${wrong[0]?.toUpperCase()}${wrong.slice(1)}.`);
+      this.#submit.disabled = true;
     }
   }
 

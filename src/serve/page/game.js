@@ -1,8 +1,8 @@
 // @ts-check
 // The open game: its heading, its moves with comments and evaluations, and a chart of the evaluations.
 
-import { askFile, words } from "./api.js";
-import { b, button, copy, div, fill, icon, make, on, p, save, span, toast } from "./dom.js";
+import { askFile } from "./api.js";
+import { b, button, warn, copy, div, fill, icon, make, on, p, save, span } from "./dom.js";
 import { counted, dateWords, eventWords, number, plyNumber, splitName } from "./format.js";
 import { firstPly, reveal } from "./line.js";
 import { path, svg } from "./pieces.js";
@@ -49,7 +49,7 @@ export function showGameHeading(place, game, close) {
   const eco = game.opening?.eco ?? game.eco;
   const pgn = () => askFile(`game/${encodeURIComponent(game.id)}`);
   const copied = () => copy(pgn().then((file) => file.text()), "PGN");
-  const saved = () => pgn().then((file) => save(file, `${game.id}.pgn`), (error) => toast(words(error)));
+  const saved = () => pgn().then((file) => save(file, `${game.id}.pgn`), warn);
   const actions = [
     button({ class: "small", "data-focus": "copy-pgn" }, [icon("copy"), "Copy PGN"], () => void copied()),
     button({ class: "small icon-only", title: "Save the PGN" }, [icon("save")], () => void saved()),

@@ -3,7 +3,7 @@
 // loads more games.
 
 import { Asking, ask, askFile, words } from "./api.js";
-import { button, div, fill, icon, make, p, save, segments, small, span, toast } from "./dom.js";
+import { button, warn, div, fill, icon, make, p, save, segments, small, span } from "./dom.js";
 import { counted, dateWords, eventWords, number } from "./format.js";
 import { namesIn, put } from "./state.js";
 
@@ -213,7 +213,7 @@ export class GamesList {
       this.#draw();
       this.#place.querySelectorAll("li")[first]?.querySelector("button")?.focus();
     } catch (error) {
-      if (!signal.aborted) toast(words(error));
+      if (!signal.aborted) warn(error);
     } finally {
       this.#isBusy = false;
       if (!signal.aborted) this.#place.removeAttribute("aria-busy");
@@ -226,7 +226,7 @@ export class GamesList {
     try {
       save(await askFile("games", parameters, this.#asking.signal), "games.pgn");
     } catch (error) {
-      toast(words(error));
+      warn(error);
     }
   }
 

@@ -3,7 +3,7 @@
 // in which openings points are lost, and whether chance alone could explain this.
 
 import { bar } from "./bars.js";
-import { b, button, div, fill, icon, make, on, p, span } from "./dom.js";
+import { button, div, fill, icon, make, on, p, span } from "./dom.js";
 import { counted, dateWords, finished, number, splitName, sum } from "./format.js";
 
 /** @typedef {import("./api.js").OpeningRow} OpeningRow */
@@ -117,7 +117,7 @@ export class OpeningsTable {
     const menu = make("select", { "aria-label": "Order of the openings", "data-focus": "openings-order" }, ...columns.map(([key]) => make("option", { value: key }, ORDERS[key] ?? key)));
     menu.value = sort.key;
     on(menu, "change", () => order(menu.value));
-    fill(this.#place, ...(ofPlayer && average !== null ? [this.#mostLost(families), key(average, families)] : []), div("order", menu), div(`card openings${ofPlayer ? " of-player" : ""}`, table));
+    fill(this.#place, ...(ofPlayer && average !== null ? [this.#mostLost(families, average), key(average, families)] : []), div("order", menu), div(`card openings${ofPlayer ? " of-player" : ""}`, table));
     this.#place.querySelector(".body .name button:not(.fold)")?.setAttribute("tabindex", "0");
   }
 
@@ -190,15 +190,14 @@ export class OpeningsTable {
   }
 
   /**
-   * Names the opening of several games with the most points lost, however the table is sorted.
+   * Names the opening with the most points lost among those that are marked as weaker, however the table is sorted.
    * @param {OpeningRow[]} families
+   * @param {number} average
    */
-  #mostLost(families) {
-    const several = families.filter((one) => sum(one) >= LEAST_FAMILY);
-    if (!several.length) return "";
-    const worst = several.reduce((one, other) => ((other.points ?? 0) < (one.points ?? 0) ? other : one));
-    const lost = -(worst.points ?? 0);
-    return lost < 0.05 ? "" : p("most-lost", "Most lost: ", this.#link(worst, worst.name, { class: "plain", "data-focus": "most-lost" }, worst.name), `, ${lost.toFixed(1)} points in ${counted(sum(worst))}`);
+  #mostLost(families, average) {
+    const [worst] = families.filter((one) => finished(one) >= ENOUGH && sideOf(one, average) === "weaker").sort((one, other) => (one.points ?? 0) - (other.points ?? 0));
+    const lost = -(worst?.points ?? 0);
+    return !worst ? p("most-lost", "No opening costs more than chance would.") : p("most-lost", "Most lost: ", this.#link(worst, worst.name, { class: "plain", "data-focus": "most-lost" }, worst.name), `, ${lost.toFixed(1)} points in ${counted(sum(worst))}`);
   }
 
   /**
@@ -264,9 +263,9 @@ function restRow(rare, least, noun, { isOpen, toggle }) {
 function key(average, families) {
   const judged = families.filter((one) => finished(one) >= ENOUGH && one.points !== undefined);
   const marked = judged.filter((one) => sideOf(one, average)).length;
-  const title = `Likely: the 80% range of the score misses the score that the ratings predict, and there are at least ${ENOUGH} games.${judged.length ? ` Marked: ${marked} of ${counted(judged.length, "opening")}; chance alone would mark about ${(BY_CHANCE * judged.length).toFixed(1)}.` : ""}`;
+  const title = `The dashed line is the score that the ratings predict. Likely: the 80% range of the score misses it, and there are at least ${ENOUGH} games.${judged.length ? ` Marked: ${marked} of ${counted(judged.length, "opening")}; chance alone would mark about ${(BY_CHANCE * judged.length).toFixed(1)}.` : ""}`;
   const sign = (/** @type {string} */ kind, /** @type {string} */ text) => span({ title }, span(`sign ${kind}`), text);
-  return p("key", span("", "Average ", b(`${average.toFixed(1)}%`)), sign("weaker", "likely weaker"), sign("stronger", "likely stronger"), sign("", "could be chance"));
+  return p("key", span({ title }, "Points: compared with what ratings predict"), sign("weaker", "likely weaker"), sign("stronger", "likely stronger"), sign("", "could be chance"));
 }
 
 /**

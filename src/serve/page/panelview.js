@@ -1,13 +1,12 @@
 // @ts-check
 // The panel next to the board: the heading, the line, the open game, the table of moves, the filters and the number of games.
 
-import { words } from "./api.js";
 import { bar } from "./bars.js";
 import { drawArrows, drawBoard } from "./boardview.js";
 import { showChips } from "./chips.js";
 import { addName, openFilters } from "./dialogs.js";
-import { b, button, byId, div, fill, icon, make, p, save, segments, span, toast } from "./dom.js";
-import { board, say, searchField, widest } from "./elements.js";
+import { b, button, byId, div, fill, icon, make, p, save, segments, segmentsOrMenu, span, warn } from "./dom.js";
+import { board, menu, say, searchField, widest } from "./elements.js";
 import { explain } from "./explain.js";
 import { counted, fileName, number, plyNumber, sum } from "./format.js";
 import { markEvaluation, markMove, showEvaluations, showGameHeading, showGameMoves, showLastShared } from "./game.js";
@@ -20,7 +19,6 @@ import { backToGame, changeFilters, clearFilters, closeGame, findOnBoard, go, go
 import { preparationHeading, preparationLines, preparationTable } from "./prepare.js";
 import { drawRepertoire, latestGaps, repertoireContext } from "./repertoireview.js";
 import { chosenSource, hasCounts, hasOnlyCounts, hasVariants, session, sourceGames, uncountedGames } from "./session.js";
-import { drawSources } from "./sources.js";
 import { commonPlies, filterQuestion, joined, nameText, namesIn, narrowing, ucis } from "./state.js";
 
 /** @typedef {import("./api.js").Answer} Answer */
@@ -184,7 +182,7 @@ function drawPreparation(counts) {
   const preparer = otherPreparer();
   table.replace(drawArrows, preparationTable(prepared, preparer, ownColor(), isOwn, unfolded === fen, { play, unfold, leave: leavePreparation }), preparationLines(prepared, preparer, ownColor(), firstPly(view.fen), (line) => jump({ play: [...view.play, ...line] }), () => {
     const name = fileName(view.filters.player);
-    void prepared.file().then((file) => save(file, `prepare-${name || "opponent"}.pgn`), (error) => toast(words(error)));
+    void prepared.file().then((file) => save(file, `prepare-${name || "opponent"}.pgn`), warn);
   }, () => jump({ fen: "", play: [] }), (halfLife) => void go({ halfLife })));
 }
 
@@ -326,4 +324,20 @@ function showViews(place, chosen, has, choose) {
 /** @param {Offered} has */
 function offered({ openings, trends, gaps }) {
   return VIEWS.filter(([name]) => (trends || name !== "trends") && (openings || name !== "openings") && (gaps !== undefined || name !== "gaps"));
+}
+
+/** Shows the switch between sources, in the header and in the menu of small screens. */
+function drawSources() {
+  const { source = "" } = session.view.filters;
+  const choose = (/** @type {string} */ name) => {
+    menu.close();
+    changeFilters({ ...session.view.filters, source: name });
+  };
+  const names = session.about.sources.map(({ name }) => name);
+  const options = /** @type {[string, string][]} */ ([["", "All"], ...names.map((name) => [name, name])]);
+  const labeled = { "aria-label": "Source", "data-focus": "source" };
+  for (const place of [byId("sources"), byId("more-sources")]) {
+    if (names.length < 2) fill(place, span({ class: "quiet", title: "The source" }, names[0] ?? ""));
+    else fill(place, segmentsOrMenu(labeled, options, source, choose));
+  }
 }

@@ -1,7 +1,7 @@
 // @ts-check
 // The elements of a repertoire: its marks in the table of moves, its card, and the list of its gaps.
 
-import { b, button, div, icon, make, p, segments, small, span, unbroken } from "./dom.js";
+import { b, button, div, icon, make, p, segmentsOrMenu, small, span, unbroken } from "./dom.js";
 import { editCounts } from "./edits.js";
 import { counted, number } from "./format.js";
 import { svg } from "./pieces.js";
@@ -127,7 +127,7 @@ export function repertoireCard({ repertoire, gaps, isCurrent, ply, isOwn, edits,
   const offer = older.length
     ? [div("older", p("", `The file has changed. Apply ${kinds.join(" and ")}?`), button("small main", ["Apply"], () => acts.older(true)), button("small", ["Discard"], () => acts.older(false)))]
     : [];
-  const choice = others.length > 1 ? [segments({ "aria-label": "Repertoire", class: "which" }, others, chosen, acts.choose)] : [];
+  const choice = others.length > 1 ? [segmentsOrMenu({ "aria-label": "Repertoire", class: "which", "data-focus": "which" }, others, chosen, acts.choose)] : [];
   return div("card repertoire", ring(isKnown ? covered?.share : undefined, isCurrent), texts, div("ways", ...ways), ...choice, ...offer);
 }
 

@@ -2,7 +2,7 @@
 // The chosen repertoire: its card, its gaps, and the moves that the user adds to it or removes.
 
 import { ask, askFile, words } from "./api.js";
-import { byId, fill, p, save, toast } from "./dom.js";
+import { byId, warn, fill, p, save } from "./dom.js";
 import { editsOf, markSaved, olderLines, setLines, toggledEdits } from "./edits.js";
 import { say } from "./elements.js";
 import { counted, plyNumber, sum } from "./format.js";
@@ -194,7 +194,7 @@ function toggleLine(play, san, state) {
   if (!report || !chosen) return;
   const old = editsOf(chosen).lines;
   if (!setLines(chosen, toggledEdits(old, play.join(), state))) {
-    toast("There are too many edits. Download the PGN, and serve the new file.");
+    warn("There are too many edits. Download the PGN, and serve the new file.");
     return;
   }
   const last = known[play.length - 2];
@@ -211,6 +211,6 @@ async function download(repertoire) {
     if (editsOf(repertoire).lines.length) markSaved(repertoire);
     drawRepertoire();
   } catch (error) {
-    toast(words(error));
+    warn(error);
   }
 }

@@ -1,8 +1,8 @@
 // @ts-check
 // The requests for a view: the counts of its position, the open game, and the games of the player's colors.
 
-import { Refused, ask, askFile, words } from "./api.js";
-import { toast } from "./dom.js";
+import { Refused, ask, askFile } from "./api.js";
+import { warn } from "./dom.js";
 import { sum } from "./format.js";
 import { sharedPlies } from "./game.js";
 import { isMe } from "./me.js";
@@ -35,7 +35,7 @@ export async function count(of, isPlayer, signal) {
     if (!(error instanceof Refused)) throw error;
     // Reading times from the games failed, for example because their file is compressed. The counts do not need the texts of games.
     session.timed = false;
-    toast(words(error));
+    warn(error);
   }
   return ask(route, parameters, signal);
 }
