@@ -81,6 +81,7 @@ mod serve_page;
 mod statistics;
 mod suite_report;
 mod suites;
+mod tables;
 mod tree;
 mod variants;
 mod variations;

@@ -558,3 +558,38 @@ fn a_source_that_is_changed_while_its_tree_is_written_is_an_error() {
         }
     }
 }
+
+#[test]
+fn a_repertoire_is_named_with_its_side() {
+    let dir = temp();
+    let dir = dir.path();
+    fs::write(dir.join("rep.pgn"), "1. e4 (1. d4 d5) 1... e5 (1... c5) 2. Nf3 *\n").unwrap();
+    fs::write(dir.join("games.pgn"), "1. e4 e5 2. Nf3 Nc6 1-0\n").unwrap();
+    for (named, given) in [
+        ("tree rep.pgn:white", "tree rep.pgn --color white"),
+        ("tree rep.pgn:Black e4", "tree rep.pgn e4 --color black"),
+        (
+            "repertoire check rep.pgn:white games.pgn --json",
+            "repertoire check rep.pgn games.pgn --color white --json",
+        ),
+        (
+            "repertoire gaps rep.pgn:white --against games.pgn",
+            "repertoire gaps rep.pgn --color white --against games.pgn",
+        ),
+    ] {
+        assert_eq!(ok(dir, named), ok(dir, given), "{named}");
+    }
+    ok(dir, "repertoire cards rep.pgn:white --out cards.csv");
+    let shown = ok_json(dir, "show rep.pgn:white --json");
+    let moves = shown["moves"].as_array().unwrap();
+    let moves: Vec<&str> = moves.iter().filter_map(|mv| mv["san"].as_str()).collect();
+    assert_eq!(moves, ["e4", "d4"]);
+    assert!(ok(dir, "show rep.pgn:white e4").starts_with("move     weight\n"));
+    let error = fails(dir, "show rep.pgn:white --min-elo 2000", 2);
+    assert!(error.contains("does not apply to a repertoire"), "{error}");
+    // A file with such a name is a file.
+    if cfg!(unix) {
+        fs::rename(dir.join("rep.pgn"), dir.join("rep.pgn:white")).unwrap();
+        assert!(ok(dir, "tree rep.pgn:white").contains("d5"));
+    }
+}

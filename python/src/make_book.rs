@@ -8,7 +8,7 @@ use std::{
 use polybook::{
     MakeBook, Report,
     book::{Factors, Scale, Weights},
-    counts::{Grouping, MoveFilter},
+    counts::{Grouping, MoveFilter, Names},
     make_book::{Phase, Progress},
     position::{PieceLetters, VariantChoice},
 };
@@ -34,7 +34,7 @@ use crate::{
 #[pyo3(
     signature = (inputs, *, progress=None, **options),
     text_signature = "(inputs, *, progress=None, bin=None, leveldb=None, explorer=None, obs=None, counts=None, by=(), \
-    force=False, allow_empty=False, index_stats=False, max_ply=1024, min_game=3, min_score=0.0, only_white=False, \
+    with_=(), force=False, allow_empty=False, index_stats=False, max_ply=1024, min_game=3, min_score=0.0, only_white=False, \
     only_black=False, uniform=False, win_factor=2, draw_factor=1, loss_factor=0, scale='global', minimax=None, \
     variant='standard', untagged_variant='standard', unfinished='draw', keep_prefix=False, strict=False, \
     variations=False, piece_letters='en', comment=None, no_header=False, threads=None, memory=1073741824, temp_dir=None, \
@@ -77,6 +77,7 @@ fn run_of(inputs: Vec<PathBuf>, options: &mut Options<'_>) -> PyResult<MakeBook>
         run = run.obs(path);
     }
     let by = options.parse_list::<Grouping>("by")?;
+    let names = options.parse_list::<Names>("with_")?;
     match options.take::<PathBuf>("counts")? {
         Some(path) => run = run.counts(path).prune_counts(pruning),
         None if by.is_some() => {
@@ -84,7 +85,15 @@ fn run_of(inputs: Vec<PathBuf>, options: &mut Options<'_>) -> PyResult<MakeBook>
                 "by divides the output counts: also give counts",
             ));
         }
+        None if names.is_some() => {
+            return Err(PyValueError::new_err(
+                "with_ names the positions and moves of the output counts: also give counts",
+            ));
+        }
         None => (),
+    }
+    if let Some(names) = names {
+        run = run.counted_names(names);
     }
     if let Some(by) = by {
         run = run.by(by);

@@ -3,9 +3,14 @@
 //!
 //! Only the commands that exist in polyglot accept long options with a single dash.
 
-use std::ffi::{OsStr, OsString};
+use std::{
+    ffi::{OsStr, OsString},
+    path::Path,
+};
 
 use clap::{Arg, Command};
+
+use super::repertoire::with_side;
 
 /// The commands that exist in both polybook and polyglot. They accept long options with a single dash.
 pub const POLYGLOT_COMMANDS: [&str; 4] = ["make-book", "merge-book", "info-book", "dump-book"];
@@ -91,6 +96,41 @@ pub fn renamed(args: Vec<OsString>) -> Vec<OsString> {
     renamed.push(new.into());
     renamed.extend(sources.into_iter().chain(texts).chain(rest));
     renamed
+}
+
+/// The commands whose repertoire has a side: the first word, and the second one of a subcommand.
+const SIDED: [&[&str]; 5] = [
+    &["tree"],
+    &["repertoire", "check"],
+    &["repertoire", "gaps"],
+    &["repertoire", "practise"],
+    &["repertoire", "cards"],
+];
+
+/// Rewrites the side that follows a repertoire: in the commands that have the option `--color`, `FILE:white` becomes
+/// `FILE --color=white`. Returns the arguments unchanged if they contain `--color`, or if a file `FILE:white` exists.
+pub fn with_color_of_source(args: Vec<OsString>) -> Vec<OsString> {
+    let is_sided = |command: &&[&str]| words(&args).take(command.len()).eq(command.iter().copied());
+    let has_color = |arg: &OsString| {
+        let arg = arg.to_string_lossy();
+        ["--color", "--colour"].contains(&arg.split('=').next().unwrap_or_default())
+    };
+    let side = |arg: &OsString| {
+        let (path, color) = with_side(arg.to_str()?).ok()?;
+        (!Path::new(arg).exists()).then_some((path, color))
+    };
+    let found = args.iter().enumerate().skip(2);
+    let found = found.filter_map(|(at, arg)| Some((at, side(arg)?))).next();
+    let Some((at, (path, color))) = found else {
+        return args;
+    };
+    if !SIDED.iter().any(is_sided) || args.iter().any(has_color) {
+        return args;
+    }
+    let mut rewritten = args;
+    rewritten[at] = path.into();
+    rewritten.insert(at + 1, format!("--color={color}").into());
+    rewritten
 }
 
 /// Finds the command that the user chose, such as `repertoire` in `polybook repertoire build`, and returns its
@@ -226,6 +266,44 @@ mod tests {
         );
         assert_modern("polybook key -fen x", "polybook key -fen x");
         assert_modern("polybook", "polybook");
+    }
+
+    #[test]
+    fn the_side_of_a_repertoire_becomes_an_option() {
+        let rewritten = |line: &str| {
+            let args = line.split(' ').map(OsString::from).collect();
+            let args = with_color_of_source(args).join(OsStr::new(" "));
+            args.into_string().unwrap()
+        };
+        for (line, expected) in [
+            (
+                "polybook tree a.pgn:white e4",
+                "polybook tree a.pgn --color=white e4",
+            ),
+            (
+                "polybook -q tree C:\\a.pgn:Black",
+                "polybook -q tree C:\\a.pgn --color=black",
+            ),
+            (
+                "polybook repertoire check a.pgn:white b.pgn",
+                "polybook repertoire check a.pgn --color=white b.pgn",
+            ),
+            (
+                "polybook repertoire cards --out x.csv a.pgn:black",
+                "polybook repertoire cards --out x.csv a.pgn --color=black",
+            ),
+        ] {
+            assert_eq!(rewritten(line), expected);
+        }
+        for line in [
+            "polybook tree a.pgn:white --color white",
+            "polybook show a.pgn:white",
+            "polybook repertoire new a.pgn:white",
+            "polybook tree a.pgn:red",
+            "polybook tree",
+        ] {
+            assert_eq!(rewritten(line), line);
+        }
     }
 
     #[test]

@@ -7,18 +7,19 @@ use clap::{Arg, Command, builder::StyledStr};
 
 /// The common options, separated by spaces, of the commands that have too many options for a screen. A subcommand is
 /// named by its last word.
-const COMMON: [(&str, &str); 23] = [
+const COMMON: [(&str, &str); 24] = [
     ("make-book", "bin explorer max-ply min-game min-score"),
     ("download", "out since until speed rated max clocks"),
-    ("show", "moves json player color since speed"),
+    ("show", "moves json out player color since speed"),
     (
         "extract",
         "out position player since result limit count clean",
     ),
-    ("games", "moves id pgn limit json player since"),
+    ("games", "moves id pgn limit json out player since"),
+    ("plies", "out force max-ply player since"),
     (
         "openings",
-        "families sort min-games limit player color since",
+        "families sort min-games limit out player color since",
     ),
     (
         "prepare",
@@ -46,8 +47,9 @@ const COMMON: [(&str, &str); 23] = [
 ];
 
 /// The commands that are not listed by `polybook -h`.
-const RARE: [&str; 14] = [
+const RARE: [&str; 15] = [
     "tree",
+    "plies",
     "convert",
     "key",
     "edit",

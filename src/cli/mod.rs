@@ -29,6 +29,7 @@ mod make_book;
 mod merge_book;
 mod openings;
 mod pgheader;
+mod plies;
 mod position;
 mod prepare;
 mod progress;
@@ -93,7 +94,8 @@ enum Command {
     Show(show::Args),
     Key(key::Args),
     Extract(Box<extract::Args>),
-    Games(games::Args),
+    Games(Box<games::Args>),
+    Plies(Box<plies::Args>),
     Openings(openings::Args),
     Prepare(prepare::Args),
     #[cfg(feature = "serve")]
@@ -120,6 +122,7 @@ enum Command {
 /// line. An interrupted run returns 130.
 pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
     let args = argv::renamed(args.into_iter().collect());
+    let args = argv::with_color_of_source(args);
     errors::without_backtraces(|| {
         if let [] | [_] = &args[..] {
             return print_welcome(args.first().map_or("polybook".as_ref(), |name| name));
@@ -184,6 +187,7 @@ fn dispatch(command: Command, context: Context) -> anyhow::Result<()> {
         Command::Key(args) => key::run(&args),
         Command::Extract(args) => extract::run(&args, context),
         Command::Games(args) => games::run(&args, context),
+        Command::Plies(args) => plies::run(&args, context),
         Command::Openings(args) => openings::run(&args, context),
         Command::Prepare(args) => prepare::run(&args, context),
         #[cfg(feature = "serve")]

@@ -2,7 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use polybook::explorer::{Explorer, Line, OpeningRow, OpeningTable, Selection, SuggestField};
+use polybook::{
+    explorer::{Explorer, Line, OpeningRow, OpeningTable, Selection, SuggestField},
+    openings::Opening,
+    position::{Variant, uci},
+    storage::table::{Column, ColumnType},
+};
 use serde_json::{Value, json};
 
 use super::{
@@ -15,7 +20,7 @@ use super::{
     plural,
     position::SourceArgs,
     resources::count,
-    terminal::{one_decimal, print, print_json, range_text},
+    terminal::{AnswerArgs, AnswerForm, one_decimal, range_text},
     usage::Usage,
 };
 
@@ -38,7 +43,8 @@ Examples:
   polybook openings games.pgn --player \"Carlsen, Magnus\" --color black
   polybook openings games.idx --player DrNykterstein --color white --families --min-games 10
   polybook openings games.idx --sort games \"1. d4 Nf6\"
-  polybook openings games.idx --player Me --opening B20-B99 --json")]
+  polybook openings games.idx --player Me --opening B20-B99 --json
+  polybook openings games.pgn --out openings.csv")]
 pub struct Args {
     #[command(flatten)]
     source: SourceArgs,
@@ -62,9 +68,8 @@ pub struct Args {
     #[arg(long, value_name = "N", value_parser = count::<usize>(0))]
     limit: Option<usize>,
 
-    /// Print the answer as a JSON document
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    answer: AnswerArgs,
 
     #[command(flatten)]
     filters: SelectionArgs,
@@ -93,6 +98,7 @@ const MOST_CORRECTED: usize = 3;
 const MARKED_BY_CHANCE: f64 = 0.2;
 
 pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
+    let form = args.answer.form(&args.source.paths)?;
     let mut filters = args.filters.for_index()?;
     let of_player = !filters.player.is_empty();
     let by_result = args.filters.select_by_result();
@@ -138,10 +144,14 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
         .iter()
         .filter(|row| row.results.games() >= args.min_games)
     {
-        rows.push((family, false));
+        // The rows of a table do not overlap, so that they can be added up.
+        let is_table = matches!(form, AnswerForm::Table(_));
+        if args.families || !is_table {
+            rows.push((family, false));
+        }
         // If the only opening of a family has the name of the family, a second row would repeat the first one.
         let is_alone = matches!(&family.variations[..], [only] if only.name == family.name);
-        if !args.families && (args.json || !is_alone) {
+        if !args.families && (form != AnswerForm::Text || !is_alone) {
             let variations = family.variations.iter();
             let variations = variations.filter(|row| row.results.games() >= args.min_games);
             rows.extend(variations.map(|row| (row, true)));
@@ -156,20 +166,84 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     let chance = chance_line(&rows, args.min_games).filter(|_| of_player && !by_result);
     let all = rows.len();
     rows.truncate(args.limit.unwrap_or(usize::MAX));
-    if args.json {
-        let mut document = document(&table, &rows, of_player)?;
-        add_other_starts(&mut document, other_starts);
-        add_max_ply(&mut document, &explorer, &filters);
-        add_matched(&mut document, &matched);
-        print_json(&document)?;
-    } else {
-        print(&(text(&table, &rows, of_player) + &chance.unwrap_or_default()))?
+    match form {
+        AnswerForm::Json => {
+            let mut document = document(&table, &rows, of_player)?;
+            add_other_starts(&mut document, other_starts);
+            add_max_ply(&mut document, &explorer, &filters);
+            add_matched(&mut document, &matched);
+            args.answer.write_json(&document)?;
+        }
+        AnswerForm::Table(format) => {
+            let columns = COLUMNS.into_iter();
+            let columns = columns.chain(PLAYER_COLUMNS.into_iter().filter(|_| of_player));
+            let described = rows
+                .iter()
+                .map(|(row, _)| table_row(row, of_player, line.variant()));
+            args.answer.write_table(format, columns, described)?;
+        }
+        AnswerForm::Text => args
+            .answer
+            .write(&(text(&table, &rows, of_player) + &chance.unwrap_or_default()))?,
     }
     if rows.len() < all {
         let more = all - rows.len();
         context.say(&format!("{more} more: --limit {all} lists all of them\n"));
     }
     Ok(())
+}
+
+/// The columns of a table of openings. [`table_row`] describes a row.
+const COLUMNS: [Column; 16] = [
+    Column::new("family", ColumnType::Text),
+    Column::at("opening", ColumnType::Text, "/name"),
+    Column::at("first_eco", ColumnType::Text, "/eco/0"),
+    Column::at("last_eco", ColumnType::Text, "/eco/1"),
+    Column::new("games", ColumnType::Integer),
+    Column::new("white", ColumnType::Integer),
+    Column::new("draws", ColumnType::Integer),
+    Column::new("black", ColumnType::Integer),
+    Column::new("unfinished", ColumnType::Integer),
+    Column::new("score", ColumnType::Number),
+    Column::at("score_low", ColumnType::Number, "/score_range/0"),
+    Column::at("score_high", ColumnType::Number, "/score_range/1"),
+    Column::new("rating", ColumnType::Integer),
+    Column::new("last_played", ColumnType::Text),
+    Column::new("line", ColumnType::Text),
+    Column::new("line_games", ColumnType::Integer),
+];
+
+/// The additional columns if the user named a player.
+const PLAYER_COLUMNS: [Column; 7] = [
+    Column::new("wins", ColumnType::Integer),
+    Column::new("losses", ColumnType::Integer),
+    Column::new("points", ColumnType::Number),
+    Column::new("points_above_average", ColumnType::Number),
+    Column::new("opponent_rating", ColumnType::Integer),
+    Column::new("performance", ColumnType::Integer),
+    Column::new("likely", ColumnType::Text),
+];
+
+/// Describes an opening as a row of a table. The line is written in UCI notation, with castling as in all tables.
+fn table_row(row: &OpeningRow, of_player: bool, variant: Variant) -> polybook::Result<Value> {
+    let mut document = json!(OpeningRow {
+        variations: Vec::new(),
+        ..row.clone()
+    });
+    let [eco, _] = row.eco;
+    let name = row.name;
+    document["family"] = json!(Opening { eco, name }.family());
+    if of_player {
+        document["likely"] = json!(likely(row));
+    }
+    let line = Line::parse(variant, None, &row.line.join(","));
+    let moves = line.ok().map(|line| {
+        let moves = line.positions().iter().zip(line.moves());
+        let moves = moves.map(|(pos, mv)| uci(pos, *mv));
+        moves.collect::<Vec<_>>().join(" ")
+    });
+    document["line"] = json!(moves);
+    Ok(document)
 }
 
 /// Returns the names of a player, with each name that occurs in no game replaced by the names that differ from it by the

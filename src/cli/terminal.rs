@@ -10,10 +10,18 @@ use std::{
 
 use polybook::{
     Error, json,
-    storage::output::{BufferedFile, begin_text},
+    storage::{
+        output::{BufferedFile, begin_text, is_standard_output},
+        table::{Column, Table, TableFormat},
+    },
     text::escaped,
 };
 use serde_json::Value;
+
+use super::{
+    input::{check_output, ending},
+    usage::Usage,
+};
 
 /// Formats a number with one decimal place. If two results are equally close, returns the one farther from 0, as the
 /// explorer's page does. Rust would return the one with the even digit.
@@ -69,6 +77,15 @@ pub fn print_json_list(
     list: &str,
     items: impl Iterator<Item = polybook::Result<String>>,
 ) -> anyhow::Result<()> {
+    print_all(json_list(document, list, items)?)
+}
+
+/// Returns the parts of the JSON object that [`print_json_list`] writes.
+fn json_list(
+    document: &Value,
+    list: &str,
+    items: impl Iterator<Item = polybook::Result<String>>,
+) -> anyhow::Result<impl Iterator<Item = polybook::Result<String>>> {
     let document = json::to_string(document)?;
     let fields = document.trim_end_matches('}');
     let head = format!("{fields},\"{list}\":[");
@@ -76,11 +93,9 @@ pub fn print_json_list(
         let comma = if number > 0 { "," } else { "" };
         Ok(format!("{comma}{}", item?))
     });
-    print_all(
-        once(Ok(head))
-            .chain(items)
-            .chain(once(Ok("]}\n".to_owned()))),
-    )
+    Ok(once(Ok(head))
+        .chain(items)
+        .chain(once(Ok("]}\n".to_owned()))))
 }
 
 /// Adds the message "cannot write standard output" to an error.
@@ -153,6 +168,125 @@ pub struct OutputArgs {
     /// Replace an existing file of any kind. Without this option, only an empty file is replaced
     #[arg(long, requires = "out")]
     pub force: bool,
+}
+
+/// The options of a command that answers with text, a JSON document or a table.
+#[derive(clap::Args, Debug)]
+pub struct AnswerArgs {
+    /// Print the answer as a JSON document
+    #[arg(long)]
+    pub json: bool,
+
+    /// Write the answer to this file: as a table if its name ends in .csv, .jsonl or .parquet, as a JSON document if it
+    /// ends in .json, else as text [default: standard output]
+    #[arg(
+        long,
+        value_name = "FILE",
+        default_value = "-",
+        hide_default_value = true
+    )]
+    pub out: PathBuf,
+
+    /// Replace an existing file of any kind. Without this option, only an empty file is replaced
+    #[arg(long, requires = "out")]
+    force: bool,
+}
+
+/// The form of the answer of a command.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum AnswerForm {
+    Text,
+    Json,
+    Table(TableFormat),
+}
+
+impl AnswerArgs {
+    /// Returns the form of the answer to a question about `sources`.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the output is also a source, or if `--json` contradicts the ending of the output.
+    pub fn form(&self, sources: &[PathBuf]) -> anyhow::Result<AnswerForm> {
+        check_output(&self.out, sources, false)?;
+        match TableFormat::of_path(&self.out) {
+            Some(_) if self.json => {
+                let usage = format!(
+                    "--json writes a JSON document, but the name {} is that of a table: leave out --json, or use a name \
+                     that ends in .json",
+                    self.out.display()
+                );
+                Err(Usage(usage).into())
+            }
+            Some(format) => Ok(AnswerForm::Table(format)),
+            None if self.json || ending(&self.out) == "json" => Ok(AnswerForm::Json),
+            None => Ok(AnswerForm::Text),
+        }
+    }
+
+    /// Writes an answer in text.
+    pub fn write(&self, text: &str) -> anyhow::Result<()> {
+        self.write_all([Ok(text.to_owned())])
+    }
+
+    /// Writes strings one by one, so that they need not all fit into memory.
+    pub fn write_all(
+        &self,
+        texts: impl IntoIterator<Item = polybook::Result<String>>,
+    ) -> anyhow::Result<()> {
+        if is_standard_output(&self.out) {
+            return print_all(texts);
+        }
+        let mut out = Output::create(&self.out, self.force)?;
+        for text in texts {
+            out.put(text?)?;
+        }
+        Ok(out.commit()?)
+    }
+
+    /// Writes a JSON document as one line.
+    pub fn write_json(&self, document: &Value) -> anyhow::Result<()> {
+        self.write(&format!("{}\n", json::to_string(document)?))
+    }
+
+    /// Writes a JSON object like [`print_json_list`].
+    pub fn write_json_list(
+        &self,
+        document: &Value,
+        list: &str,
+        items: impl Iterator<Item = polybook::Result<String>>,
+    ) -> anyhow::Result<()> {
+        self.write_all(json_list(document, list, items)?)
+    }
+
+    /// Writes games byte for byte. Control characters are escaped only on a terminal.
+    pub fn write_pgn(
+        &self,
+        texts: impl IntoIterator<Item = anyhow::Result<Vec<u8>>>,
+    ) -> anyhow::Result<()> {
+        if is_standard_output(&self.out) {
+            return texts.into_iter().try_for_each(|text| print_bytes(&text?));
+        }
+        let mut out = Output::create_pgn(&self.out, self.force)?;
+        for text in texts {
+            out.put(text?)?;
+        }
+        Ok(out.commit()?)
+    }
+
+    /// Writes a table. Each item of `rows` is a JSON document that describes a row.
+    pub fn write_table(
+        &self,
+        format: TableFormat,
+        columns: impl IntoIterator<Item = Column>,
+        rows: impl IntoIterator<Item = polybook::Result<Value>>,
+    ) -> anyhow::Result<()> {
+        let file = begin_text(&self.out, self.force)?;
+        let mut table = Table::begin(file, format, columns)?;
+        for row in rows {
+            table.write_document(&row?)?;
+        }
+        Ok(table.commit()?)
+    }
 }
 
 /// A text output of a command: standard output or a file. A file gets its final name only when it is complete.

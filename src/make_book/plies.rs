@@ -20,9 +20,15 @@ use std::sync::{
 
 use memchr::memmem;
 use rayon::prelude::*;
-use shakmaty::Color;
+use shakmaty::{ByColor, CastlingSide, Color, Position, Square};
 
+#[cfg(feature = "obs")]
+use crate::storage::{
+    output::AtomicFile,
+    table::{Cell, Column, ColumnType, Table, TableFormat},
+};
 use crate::{
+    chess::position::{BookMove, parse_fen},
     error::{Error, Result},
     formats::evals::{Score, evaluation},
     games::{
@@ -90,6 +96,8 @@ pub struct PlyBatch {
     pub results: Vec<i8>,
     /// The number of the game in the file, from 0. Skipped games have numbers too.
     pub games: Vec<u64>,
+    /// Whether each move is castling, which its 16-bit number alone does not say.
+    pub castles: Vec<bool>,
     /// The time in seconds that was left on the player's clock after the move, from `[%clk]` in the comments after
     /// the move. `None` if the comments do not contain it.
     pub clock: Vec<Option<f64>>,
@@ -99,12 +107,30 @@ pub struct PlyBatch {
 }
 
 impl PlyBatch {
+    /// Returns the move of half-move `index` in UCI notation. Castling is a move of the king by two squares, such as
+    /// `e1g1`.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the batch has no half-move `index`.
+    pub fn uci(&self, index: usize) -> String {
+        let mv = BookMove(self.moves[index]);
+        if !self.castles[index] {
+            return mv.to_string();
+        }
+        let (king, rook) = (mv.from_square(), mv.to_square());
+        let side = CastlingSide::from_queen_side(rook < king);
+        let target = Square::from_coords(side.king_to_file(), king.rank());
+        format!("{king}{target}")
+    }
+
     /// Appends the half-moves of `other`, a later batch of the same file, to this batch. `first_game` is the number
     /// that the first game of `other` has in the file.
     fn append(&mut self, mut other: PlyBatch, first_game: u64) {
         self.keys.append(&mut other.keys);
         self.moves.append(&mut other.moves);
         self.results.append(&mut other.results);
+        self.castles.append(&mut other.castles);
         self.clock.append(&mut other.clock);
         self.eval.append(&mut other.eval);
         let games = other.games.into_iter().map(|game| first_game + game);
@@ -216,6 +242,87 @@ impl Plies {
     }
 }
 
+/// The columns of the table that [`write_table`] writes.
+#[cfg(feature = "obs")]
+const COLUMNS: [Column; 9] = [
+    Column::new("game", ColumnType::Integer),
+    Column::new("ply", ColumnType::Integer),
+    Column::new("key", ColumnType::Key),
+    Column::new("move", ColumnType::Move),
+    Column::new("uci", ColumnType::Text),
+    Column::new("result", ColumnType::Integer),
+    Column::new("clock", ColumnType::Number),
+    Column::new("eval_cp", ColumnType::Integer),
+    Column::new("eval_mate", ColumnType::Integer),
+];
+
+/// The numbers of games and half-moves that [`write_table`] read and wrote.
+#[cfg(feature = "obs")]
+#[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
+pub struct WrittenPlies {
+    /// The number of games that were read, including skipped games.
+    pub games: u64,
+    /// The number of games that were skipped because they could not be replayed.
+    pub rejected: u64,
+    /// The number of half-moves in the table.
+    pub plies: u64,
+}
+
+/// Writes the half-moves of the games in `inputs` as a table to `out`. The columns `key` and `move` are those of counts.
+/// Games are numbered from 0 through all inputs, and the half-moves of each game from 1. `threads` is the number of
+/// threads, or 0 for one per core.
+///
+/// # Errors
+///
+/// Fails for the same reasons as [`Plies::open`] and [`Plies::next_batch`], and if the table cannot be written.
+#[cfg(feature = "obs")]
+pub fn write_table(
+    inputs: Vec<Input>,
+    options: &PlyOptions,
+    threads: usize,
+    out: AtomicFile,
+    format: TableFormat,
+) -> Result<WrittenPlies> {
+    let pool = task::pool(threads)?;
+    let mut table = Table::begin(out, format, COLUMNS)?;
+    let mut written = WrittenPlies::default();
+    for input in inputs {
+        let mut plies = Plies::open(input, options.clone())?;
+        let (mut game, mut ply) = (u64::MAX, 0_u64);
+        while let Some(batch) = pool.install(|| plies.next_batch())? {
+            for index in 0..batch.keys.len() {
+                if batch.games[index] != game {
+                    (game, ply) = (batch.games[index], 0);
+                }
+                ply += 1;
+                let eval = batch.eval.get(index).copied().flatten();
+                table.write(&[
+                    (written.games + game).into(),
+                    ply.into(),
+                    Cell::Key(batch.keys[index]),
+                    batch.moves[index].into(),
+                    batch.uci(index).into(),
+                    Cell::Integer(batch.results[index].into()),
+                    batch
+                        .clock
+                        .get(index)
+                        .copied()
+                        .flatten()
+                        .map(Cell::Number)
+                        .into(),
+                    eval.and_then(Score::as_centipawns).into(),
+                    eval.and_then(Score::as_mate).into(),
+                ])?;
+                written.plies += 1;
+            }
+        }
+        written.games += plies.games();
+        written.rejected += plies.rejected();
+    }
+    table.commit()?;
+    Ok(written)
+}
+
 /// Decodes the games in `batch`. Returns their half-moves, and the numbers of games that were read and rejected. If any
 /// games could not be replayed, also returns a description of the first one. `replayed` contains the options that
 /// decide which games are replayed, and how far.
@@ -302,6 +409,24 @@ impl BatchSink for PlyColumns<'_> {
         plies.moves.extend(game.plies.iter().map(|ply| ply.mv.0));
         let result = game.result.winner();
         let result = result.map_or(0, |winner| winner.fold_wb(1, -1));
+        // A king moves by more than one file only if it castles.
+        let mut kings = king_squares(game.start);
+        let mut turn = game.first_turn;
+        for ply in game.plies {
+            let king = kings.get_mut(turn);
+            let (from, to) = (ply.mv.from_square(), ply.mv.to_square());
+            let is_castle = from == *king && from.file().distance(to.file()) > 1;
+            plies.castles.push(is_castle);
+            if from == *king {
+                let side = CastlingSide::from_queen_side(to < from);
+                *king = if is_castle {
+                    Square::from_coords(side.king_to_file(), from.rank())
+                } else {
+                    to
+                };
+            }
+            turn = !turn;
+        }
         plies.results.resize(plies.keys.len(), result);
         plies.games.resize(plies.keys.len(), game.number.into());
         if self.options.comments {
@@ -319,10 +444,21 @@ impl BatchSink for PlyColumns<'_> {
     }
 }
 
+/// Returns the squares of the kings in the position in which a game starts. `epd` is the EPD of the position, or `None`
+/// for the usual starting position.
+fn king_squares(epd: Option<&str>) -> ByColor<Square> {
+    let start = epd.and_then(|epd| parse_fen(epd).ok()).unwrap_or_default();
+    let square = |color| start.board().king_of(color).unwrap_or(Square::E1);
+    ByColor {
+        black: square(Color::Black),
+        white: square(Color::White),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{chess::position::BookMove, games::selection::WantedResult};
+    use crate::games::selection::WantedResult;
 
     fn batches(text: &str, options: PlyOptions) -> Result<(PlyBatch, u64, u64)> {
         let dir = tempfile::tempdir().unwrap();
@@ -353,6 +489,18 @@ mod tests {
         assert_eq!(plies.games, [0, 0, 3, 3]);
         assert_eq!(plies.keys[0], 0x463b96181691fc9c);
         assert_eq!(plies.keys[1], plies.keys[3]);
+    }
+
+    #[test]
+    fn castling_is_told_from_moves_of_rooks() {
+        let text = "1. e4 e5 2. Nf3 Nc6 3. Be2 d6 4. O-O Bd7 5. Kh1 Qe7 6. Rg1 O-O-O 1-0\n\n\
+            [FEN \"r3k3/8/8/8/8/8/8/4R1K1 b q - 0 1\"]\n\n1... O-O-O 2. Rc1+ Kb8 3. Ra1 Rg8+ 4. Kf2 0-1\n\n\
+            [FEN \"4k3/8/8/8/8/8/4K3/4R3 w - - 0 1\"]\n\n1. Rh1 Kd8 2. Rh8+ 1-0\n";
+        let (plies, ..) = batches(text, PlyOptions::default()).unwrap();
+        let moves: Vec<String> = (0..plies.moves.len()).map(|ply| plies.uci(ply)).collect();
+        let expected = "e2e4 e7e5 g1f3 b8c6 f1e2 d7d6 e1g1 c8d7 g1h1 d8e7 f1g1 e8c8 \
+            e8c8 e1c1 c8b8 c1a1 d8g8 g1f2 e1h1 e8d8 h1h8";
+        assert_eq!(moves.join(" "), expected);
     }
 
     #[test]

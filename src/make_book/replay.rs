@@ -70,7 +70,10 @@ pub(crate) fn replay_games(
     batch: &Batch,
     collector: Box<dyn BatchSink + '_>,
 ) -> Result<(GameCounts, Option<Rejection>)> {
-    let needs = Needs::default();
+    let needs = Needs {
+        game_starts: true,
+        ..Needs::default()
+    };
     let replayer = Replayer::new(options, &needs, input, batch.offset);
     let outcome = replayer.replay(&batch.text, |_| vec![collector]);
     outcome

@@ -3,7 +3,7 @@
 //!
 //! [`output`] writes output files under temporary names and renames them together at the end. The private modules
 //! sort data and spill it to temporary files, look up records of a fixed size by key, read and write at file offsets,
-//! compute checksums, and write tables as Parquet files.
+//! and compute checksums. [`table`] writes tables as CSV, JSON lines and Parquet files.
 
 pub(crate) mod checksum;
 pub(crate) mod keyed;
@@ -14,3 +14,5 @@ pub(crate) mod parquet_table;
 pub(crate) mod positioned;
 #[cfg(feature = "games")]
 pub(crate) mod sort;
+#[cfg(feature = "obs")]
+pub mod table;

@@ -8,7 +8,7 @@ use std::{
 
 use parquet::{
     basic::{Compression, ZstdLevel},
-    data_type::{DataType, Int32Type},
+    data_type::{BoolType, ByteArray, ByteArrayType, DataType, DoubleType, Int32Type, Int64Type},
     errors::ParquetError,
     file::{
         properties::{WriterProperties, WriterPropertiesBuilder},
@@ -17,7 +17,15 @@ use parquet::{
     schema::parser::parse_message_type,
 };
 
-use crate::error::{Error, Result};
+#[cfg(feature = "obs")]
+use super::{
+    output::{AtomicFile, BufferedFile},
+    table::{Cell, Column, ColumnType},
+};
+use crate::{
+    error::{Error, Result},
+    task,
+};
 
 /// The number of rows in a row group of a Parquet file. It is small because every thread keeps a whole row group in
 /// memory.
@@ -115,6 +123,165 @@ pub(crate) fn write_optional(
         .typed::<Int32Type>()
         .write_batch(&values, Some(&levels), None)?;
     column.close()
+}
+
+/// The values of one column that have been collected for the current row group of a [`ParquetRows`].
+#[cfg(feature = "obs")]
+struct CollectedColumn {
+    /// For each row, 1 if it has a value, otherwise 0.
+    levels: Vec<i16>,
+    values: CollectedValues,
+}
+
+#[cfg(feature = "obs")]
+enum CollectedValues {
+    Texts(Vec<ByteArray>),
+    Moves(Vec<i32>),
+    Integers(Vec<i64>),
+    Numbers(Vec<f64>),
+    Flags(Vec<bool>),
+}
+
+#[cfg(feature = "obs")]
+impl CollectedColumn {
+    fn new(kind: ColumnType) -> CollectedColumn {
+        CollectedColumn {
+            levels: Vec::new(),
+            values: match kind {
+                ColumnType::Text => CollectedValues::Texts(Vec::new()),
+                ColumnType::Move => CollectedValues::Moves(Vec::new()),
+                ColumnType::Key | ColumnType::Integer => CollectedValues::Integers(Vec::new()),
+                ColumnType::Number => CollectedValues::Numbers(Vec::new()),
+                ColumnType::Flag => CollectedValues::Flags(Vec::new()),
+            },
+        }
+    }
+
+    fn push(&mut self, cell: &Cell<'_>) {
+        match (&mut self.values, cell) {
+            (CollectedValues::Texts(texts), Cell::Text(text)) => {
+                texts.push(ByteArray::from(text.as_bytes().to_vec()));
+            }
+            (CollectedValues::Moves(moves), Cell::Integer(mv)) => moves.push(*mv as i32),
+            (CollectedValues::Integers(all), Cell::Integer(number)) => all.push(*number),
+            (CollectedValues::Integers(all), Cell::Key(key)) => all.push(key.cast_signed()),
+            (CollectedValues::Numbers(all), Cell::Number(number)) => all.push(*number),
+            (CollectedValues::Flags(all), Cell::Flag(flag)) => all.push(*flag),
+            _ => return self.levels.push(0),
+        }
+        self.levels.push(1);
+    }
+
+    /// Writes the collected values as the next column of the row group `group`, and clears them.
+    fn write(
+        &mut self,
+        group: &mut SerializedRowGroupWriter<'_, BufferedFile>,
+    ) -> Result<(), ParquetError> {
+        let mut column = group.next_column()?.expect("the schema has the column");
+        let levels = std::mem::take(&mut self.levels);
+        let levels = Some(&levels[..]);
+        match &mut self.values {
+            CollectedValues::Texts(texts) => {
+                column
+                    .typed::<ByteArrayType>()
+                    .write_batch(texts, levels, None)?;
+                texts.clear();
+            }
+            CollectedValues::Moves(moves) => {
+                column
+                    .typed::<Int32Type>()
+                    .write_batch(moves, levels, None)?;
+                moves.clear();
+            }
+            CollectedValues::Integers(all) => {
+                column.typed::<Int64Type>().write_batch(all, levels, None)?;
+                all.clear();
+            }
+            CollectedValues::Numbers(all) => {
+                column
+                    .typed::<DoubleType>()
+                    .write_batch(all, levels, None)?;
+                all.clear();
+            }
+            CollectedValues::Flags(all) => {
+                column.typed::<BoolType>().write_batch(all, levels, None)?;
+                all.clear();
+            }
+        }
+        column.close()
+    }
+}
+
+/// A Parquet file that is written row by row. Rows are collected in memory until they fill a row group.
+#[cfg(feature = "obs")]
+pub(super) struct ParquetRows {
+    file: TableWriter<BufferedFile>,
+    columns: Vec<CollectedColumn>,
+    rows: usize,
+}
+
+#[cfg(feature = "obs")]
+impl ParquetRows {
+    /// Begins a Parquet file in `file`.
+    pub(super) fn begin(file: AtomicFile, columns: &[Column]) -> Result<ParquetRows> {
+        let fields = columns.iter().map(|column| {
+            let (kind, annotation) = match column.kind {
+                ColumnType::Text => ("binary", " (UTF8)"),
+                ColumnType::Move => ("int32", ""),
+                ColumnType::Key | ColumnType::Integer => ("int64", ""),
+                ColumnType::Number => ("double", ""),
+                ColumnType::Flag => ("boolean", ""),
+            };
+            format!("optional {kind} {}{annotation};", column.name)
+        });
+        let schema = format!(
+            "message table {{ {} }}",
+            fields.collect::<Vec<_>>().join(" ")
+        );
+        let path = file.target().to_owned();
+        Ok(ParquetRows {
+            file: TableWriter::new(
+                BufferedFile::new(file),
+                &path,
+                &schema,
+                properties().build(),
+            )?,
+            columns: columns
+                .iter()
+                .map(|column| CollectedColumn::new(column.kind))
+                .collect(),
+            rows: 0,
+        })
+    }
+
+    /// Appends a row to the file. `row` contains one cell for each column.
+    pub(super) fn push(&mut self, row: &[Cell<'_>]) -> Result<()> {
+        for (column, cell) in self.columns.iter_mut().zip(row) {
+            column.push(cell);
+        }
+        self.rows += 1;
+        if self.rows == ROWS_PER_GROUP {
+            self.write_group()
+        } else {
+            Ok(())
+        }
+    }
+
+    fn write_group(&mut self) -> Result<()> {
+        task::fault("write rows");
+        self.rows = 0;
+        let mut columns = self.columns.iter_mut();
+        self.file
+            .write_group(|group| columns.try_for_each(|column| column.write(group)))
+    }
+
+    /// Writes the remaining rows and the footer, and renames the file to its target.
+    pub(super) fn commit(mut self) -> Result<()> {
+        if self.rows > 0 {
+            self.write_group()?;
+        }
+        self.file.finish()?.commit()
+    }
 }
 
 /// Returns the operating system's error that caused an error of the `parquet` crate. Returns `None` if the error has

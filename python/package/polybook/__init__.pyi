@@ -78,7 +78,10 @@ class GameHeader(TypedDict):
     ply_count: Optional[int]
     event_date: str
     event_type: str
-    #: The offset of the game in the decompressed PGN, in bytes. None for a game without tags.
+    #: Only in an index made with `explorer`.
+    round: NotRequired[str]
+    #: The offset in bytes, counted from 0, at which the game begins in the decompressed PGN. None for a game without tags in
+    #: an index made with `leveldb`.
     offset: Optional[int]
     #: The path of the PGN file.
     file: str
@@ -389,6 +392,7 @@ def make_book(
     obs: Optional[_Path] = None,
     counts: Optional[_Path] = None,
     by: _Texts = (),
+    with_: _Texts = (),
     force: bool = False,
     allow_empty: bool = False,
     index_stats: bool = False,
@@ -419,8 +423,8 @@ def make_book(
 ) -> Report:
     """Makes books, indexes, databases and counts from PGN files. Returns the report that `polybook make-book --json` prints.
 
-    The options have the names and defaults of the command line's options. Options for suites and evaluations are missing.
-    The GIL is released during the run.
+    The options have the names and defaults of the command line's options; `with_` is the option `--with`, because `with` is a
+    keyword of Python. Options for suites and evaluations are missing. The GIL is released during the run.
 
     `progress` is called about ten times a second with three arguments: the phase, the completed fraction of the run (from 0
     to 1, or None if it is unknown), and the number of games read. An exception that it raises stops the run, as Ctrl-C does;

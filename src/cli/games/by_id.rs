@@ -7,12 +7,11 @@ use polybook::{
 };
 use serde_json::json;
 
-use super::{Args, FoundGame, print_list};
+use super::{Args, FoundGame, GamesForm, explored, write_list};
 use crate::cli::{
     Context,
     filters::{explorer_of, needs_explorer},
     index_cache::index_of,
-    terminal::print_bytes,
     usage::Usage,
 };
 
@@ -52,7 +51,7 @@ pub fn game_id(text: &str) -> Result<GameId, String> {
 }
 
 /// Lists the games that `--id` names, or prints their texts.
-pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
+pub fn run(args: &Args, form: GamesForm, context: Context) -> anyhow::Result<()> {
     if !args.filters.are_none() || args.source.position.is_given() {
         let usage = "--id names games, so a position and conditions on games do not apply: leave them out, or leave \
                      --id out";
@@ -69,7 +68,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     }
     let by_number = args.id.iter().all(|id| matches!(id, GameId::Number(_)));
     let have_details = indexes.iter().all(|index| index.kind().is_of_explorer());
-    let explorer = match (by_number && args.pgn, have_details) {
+    let explorer = match (by_number && form == GamesForm::Pgn, have_details) {
         (false, true) => {
             let paths = Vec::from_iter(indexes.iter().map(Index::path));
             Some(explorer_of(&paths, context)?)
@@ -96,7 +95,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
             err
         }
     };
-    if !args.pgn {
+    if let GamesForm::List(form) = form {
         let games = games.iter().map(|(number, (at, id))| {
             found(&indexes[*at], *id, *number, explorer.as_ref()).map_err(with_argument(*at))
         });
@@ -104,10 +103,10 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
         let games: Vec<FoundGame<'_>> = games.collect::<polybook::Result<_>>()?;
         let games = games.into_iter().map(Ok);
         let total = args.id.len() as u64;
-        return print_list(args, &json!({ "total": total }), total, games);
+        return write_list(args, form, &json!({ "total": total }), total, games);
     }
     let mut has_said = context.quiet;
-    for (_, (at, id)) in games {
+    args.answer.write_pgn(games.into_iter().map(|(_, (at, id))| {
         let index = &indexes[at];
         if !has_said && index.is_slow_to_read(id).map_err(with_argument(at))? {
             context.say(
@@ -115,9 +114,8 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
             );
             has_said = true;
         }
-        print_bytes(&index.text(id).map_err(with_argument(at))?)?;
-    }
-    Ok(())
+        Ok(index.text(id).map_err(with_argument(at))?)
+    }))
 }
 
 /// Reads game `id` of `index` for the list. `number` is the number of the game in all sources, and `explorer` contains
@@ -128,12 +126,7 @@ fn found<'a>(
     number: u64,
     explorer: Option<&Explorer>,
 ) -> polybook::Result<FoundGame<'a>> {
-    let explored = explorer.map(|explorer| {
-        polybook::Result::Ok(json!({
-            "opening": explorer.opening_of_game(number)?,
-            "plies": explorer.plies_of_game(number)?,
-        }))
-    });
+    let explored = explorer.map(|explorer| explored(explorer, number));
     Ok(FoundGame {
         id: number,
         header: index.header(id)?,

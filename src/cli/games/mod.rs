@@ -9,9 +9,10 @@ use std::{
 };
 
 use polybook::{
-    explorer::{Page, Query, Sort, View},
+    explorer::{Explorer, Page, Query, Sort, View},
     index::{GameHeader, Index, IndexKind},
     position::{self, BookMove},
+    storage::table::{Column, ColumnType},
 };
 use serde_json::{Value, json};
 use shakmaty::Color;
@@ -23,11 +24,12 @@ use super::{
         SelectionArgs, add_matched, add_max_ply, add_other_starts, check_names, explorer_of,
         needs_explorer, passed_unknown, say_lacking, say_other_starts, search_board,
     },
-    input::{may_have_games, refuse_counts_for_games},
+    input::{ending, may_have_games, refuse_counts_for_games},
     key, plural,
     position::{Searched, SourceArgs},
     resources::count,
-    terminal::{print_all, print_bytes, print_json_list},
+    terminal::{AnswerArgs, AnswerForm},
+    usage::Usage,
 };
 
 /// List the games that reached a position, or print their texts
@@ -40,6 +42,7 @@ Examples:
   polybook games games.idx --moves \"1. e4 c5 2. Nf3 d6\" --limit 20
   polybook games games.idx --moves \"1. b4\" --pgn > sokolsky.pgn
   polybook games games.idx --json
+  polybook games games.pgn --out games.parquet
   polybook games 2024.idx 2025.idx --player \"Carlsen, Magnus\" --sort recent --limit 10
   polybook games games.pgn --id 17 --id 4711 --pgn > two.pgn
   polybook games games.pgn --id https://lichess.org/abcdefgh --pgn")]
@@ -66,7 +69,7 @@ pub struct Args {
     #[arg(long, value_name = "N", value_parser = count::<usize>(0))]
     limit: Option<usize>,
 
-    /// Print the games as they are in their PGN files
+    /// Print the games as they are in their PGN files, as for an --out that ends in .pgn
     #[arg(long, conflicts_with = "json")]
     pgn: bool,
 
@@ -75,18 +78,44 @@ pub struct Args {
     #[arg(long, value_name = "id|recent|rating", default_value_t = Sort::Id)]
     sort: Sort,
 
-    /// Print the answer as a JSON document
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    answer: AnswerArgs,
 
     #[command(flatten)]
     filters: SelectionArgs,
 }
 
+/// The form in which games are written.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+enum GamesForm {
+    Pgn,
+    List(AnswerForm),
+}
+
+impl Args {
+    fn form(&self) -> anyhow::Result<GamesForm> {
+        let form = self.answer.form(&self.source.paths)?;
+        if self.pgn && form != AnswerForm::Text {
+            let usage = format!(
+                "--pgn writes games, but {} is a name for other data: leave out --pgn, or use a name that ends in .pgn",
+                self.answer.out.display()
+            );
+            return Err(Usage(usage).into());
+        }
+        let is_pgn = form == AnswerForm::Text && (self.pgn || ending(&self.answer.out) == "pgn");
+        Ok(if is_pgn {
+            GamesForm::Pgn
+        } else {
+            GamesForm::List(form)
+        })
+    }
+}
+
 pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     refuse_counts_for_games(&args.source.paths)?;
+    let form = args.form()?;
     if !args.id.is_empty() {
-        return by_id::run(args, context);
+        return by_id::run(args, form, context);
     }
     if let [path] = &args.source.paths[..]
         && args.filters.are_none()
@@ -95,14 +124,14 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     {
         let index = Index::open(path)?;
         if index.kind() == IndexKind::Leveldb {
-            return run_plain(args, &index);
+            return run_plain(args, form, &index);
         }
     }
-    run_explored(args, context)
+    run_explored(args, form, context)
 }
 
 /// Prints the games that reached a position, in the order of the index. The index was made with `make-book --leveldb`.
-fn run_plain(args: &Args, index: &Index) -> anyhow::Result<()> {
+fn run_plain(args: &Args, form: GamesForm, index: &Index) -> anyhow::Result<()> {
     let own = index.variant().only();
     let variant = args.source.position.variant_of(own);
     let searched = Searched {
@@ -120,9 +149,10 @@ fn run_plain(args: &Args, index: &Index) -> anyhow::Result<()> {
     };
     let limit = args.limit.unwrap_or(usize::MAX);
     let wanted = ids.iter().copied().skip(args.skip).take(limit);
-    if args.pgn {
-        return print_texts(wanted.map(|id| index.text(id)));
-    }
+    let GamesForm::List(form) = form else {
+        let texts = wanted.map(|id| Ok(index.text(id)?));
+        return args.answer.write_pgn(texts);
+    };
     let games = wanted.map(|id| {
         Ok(FoundGame {
             id: id.into(),
@@ -133,11 +163,11 @@ fn run_plain(args: &Args, index: &Index) -> anyhow::Result<()> {
     });
     let total = ids.len() as u64;
     let head = json!({ "key": key::text(key), "total": total });
-    print_list(args, &head, total, games)
+    write_list(args, form, &head, total, games)
 }
 
 /// Prints the games that reached a position and pass the filters. The indexes were made with `make-book --explorer`.
-fn run_explored(args: &Args, context: Context) -> anyhow::Result<()> {
+fn run_explored(args: &Args, form: GamesForm, context: Context) -> anyhow::Result<()> {
     let explorer =
         explorer_of(&args.source.paths, context).map_err(|err| better_reason(args, err))?;
     let line = args
@@ -160,16 +190,14 @@ fn run_explored(args: &Args, context: Context) -> anyhow::Result<()> {
     context.warn(&passed_unknown(&explorer, &query)?);
     say_lacking(&explorer, (&query.filters, total > 0), &pos, context);
     let other_starts = say_other_starts(&explorer, &query.line, &query.filters, context)?;
-    if args.pgn {
-        return print_texts(numbers.map(|game| explorer.text(game?.0)));
-    }
+    let GamesForm::List(form) = form else {
+        let texts = numbers.map(|game| Ok(explorer.text(game?.0)?));
+        return args.answer.write_pgn(texts);
+    };
     let games = numbers.map(|game| {
         let (number, mv) = game?;
-        let mut explored = json!({
-            "opening": explorer.opening_of_game(number)?,
-            "uci": (mv != BookMove::NONE).then(|| mv.uci(&pos)),
-            "plies": explorer.plies_of_game(number)?,
-        });
+        let mut explored = explored(&explorer, number)?;
+        explored["uci"] = json!((mv != BookMove::NONE).then(|| mv.uci(&pos)));
         if mv == BookMove::NONE && explorer.is_cut(number)? {
             explored["unindexed"] = json!(true);
         }
@@ -184,7 +212,20 @@ fn run_explored(args: &Args, context: Context) -> anyhow::Result<()> {
     add_other_starts(&mut head, other_starts);
     add_max_ply(&mut head, &explorer, &query.filters);
     add_matched(&mut head, &matched);
-    print_list(args, &head, total, games)
+    write_list(args, form, &head, total, games)
+}
+
+/// Returns what an explorer's index knows about a game besides its tags: the opening by the moves, the number of
+/// half-moves, the speed, whether the game was rated, and the variant.
+fn explored(explorer: &Explorer, number: u64) -> polybook::Result<Value> {
+    let (speed, mode) = explorer.speed_and_mode_of_game(number)?;
+    Ok(json!({
+        "opening": explorer.opening_of_game(number)?,
+        "plies": explorer.plies_of_game(number)?,
+        "speed": speed,
+        "mode": mode,
+        "variant": explorer.variant_name_of_game(number)?,
+    }))
 }
 
 /// A game that the command lists, with its number in the index.
@@ -193,10 +234,9 @@ struct FoundGame<'a> {
     header: GameHeader,
     /// The PGN file from which the game was indexed.
     file: &'a Path,
-    /// Further fields of the JSON document: the game's opening by its moves, null if no position of the game has a
-    /// name; the move in the position, null if the game ended there or, with `unindexed`, if the next move is not
-    /// indexed; and the number of half-moves. `None` if the index was made with `make-book --leveldb`, which does not
-    /// store them.
+    /// Further fields of the JSON document: those of [`explored`], and the move in the position, null if the game ended
+    /// there or, with `unindexed`, if the next move is not indexed. `None` if the index was made with `make-book
+    /// --leveldb`, which does not store them.
     explored: Option<Value>,
 }
 
@@ -213,27 +253,65 @@ fn better_reason(args: &Args, err: anyhow::Error) -> anyhow::Error {
     }
 }
 
-/// Prints the texts of games exactly as the PGN files contain them. Each item of `texts` is the text of one game.
-fn print_texts(mut texts: impl Iterator<Item = polybook::Result<Vec<u8>>>) -> anyhow::Result<()> {
-    texts.try_for_each(|text| print_bytes(&text?))
-}
+/// The columns of a table of games. [`document`] describes a row.
+const COLUMNS: [Column; 25] = [
+    Column::new("id", ColumnType::Integer),
+    Column::new("event", ColumnType::Text),
+    Column::new("site", ColumnType::Text),
+    Column::new("date", ColumnType::Text),
+    Column::new("round", ColumnType::Text),
+    Column::new("white", ColumnType::Text),
+    Column::new("black", ColumnType::Text),
+    Column::new("result", ColumnType::Text),
+    Column::new("white_rating", ColumnType::Integer),
+    Column::new("black_rating", ColumnType::Integer),
+    Column::new("year", ColumnType::Integer),
+    Column::new("month", ColumnType::Integer),
+    Column::new("eco", ColumnType::Text),
+    Column::at("opening_eco", ColumnType::Text, "/opening/eco"),
+    Column::at("opening", ColumnType::Text, "/opening/name"),
+    Column::new("plies", ColumnType::Integer),
+    Column::new("speed", ColumnType::Text),
+    Column::new("mode", ColumnType::Text),
+    Column::new("variant", ColumnType::Text),
+    Column::new("fen", ColumnType::Text),
+    Column::new("event_date", ColumnType::Text),
+    Column::new("event_type", ColumnType::Text),
+    Column::new("url", ColumnType::Text),
+    Column::new("file", ColumnType::Text),
+    Column::new("offset", ColumnType::Integer),
+];
 
-/// Prints a list of games that reached a position, as lines of text or as JSON. `head` contains the fields of the JSON
-/// document before the games. `total` is the number of all such games, before `--skip` and `--limit` are applied. Each
-/// game is read just before it is printed, so the list need not fit into memory.
-fn print_list<'a>(
+/// The move that was played in the position, if the games of a table reached a position that the user named.
+const MOVE_COLUMN: Column = Column::new("uci", ColumnType::Text);
+
+/// Writes a list of games that reached a position. `head` contains the fields of the JSON document before the games.
+/// `total` is the number of all such games, before `--skip` and `--limit` are applied. Each game is read just before it
+/// is written, so the list need not fit into memory.
+fn write_list<'a>(
     args: &Args,
+    form: AnswerForm,
     head: &Value,
     total: u64,
     games: impl Iterator<Item = polybook::Result<FoundGame<'a>>>,
 ) -> anyhow::Result<()> {
-    if args.json {
-        let games = games.map(|game| Ok(document(&game?).to_string()));
-        return print_json_list(head, "games", games);
+    let answer = &args.answer;
+    match form {
+        AnswerForm::Json => {
+            let games = games.map(|game| Ok(document(&game?).to_string()));
+            answer.write_json_list(head, "games", games)
+        }
+        AnswerForm::Table(format) => {
+            let columns = COLUMNS.into_iter();
+            let columns = columns.chain(args.source.position.is_given().then_some(MOVE_COLUMN));
+            answer.write_table(format, columns, games.map(|game| Ok(document(&game?))))
+        }
+        AnswerForm::Text => {
+            let head = format!("{}\n", plural(total, "game"));
+            let lines = games.map(|game| game.map(|game| line(&game)));
+            answer.write_all(once(Ok(head)).chain(lines))
+        }
     }
-    let head = format!("{}\n", plural(total, "game"));
-    let lines = games.map(|game| game.map(|game| line(&game)));
-    print_all(once(Ok(head)).chain(lines))
 }
 
 /// Formats a game as one line of the list that the command prints.
@@ -278,12 +356,16 @@ fn document(game: &FoundGame<'_>) -> Value {
             "ply_count" => json!(header.ply_count()),
             "offset" => {
                 document["file"] = json!(file.to_string_lossy());
-                // A game without tags has no offset.
                 json!(header.offset())
             }
             _ => json!(known_value(value)),
         };
     }
+    let date = header.date();
+    document["year"] = json!(date.year());
+    document["month"] = json!(date.year().and(date.month()));
+    let site = header.tag("Site");
+    document["url"] = json!(site.starts_with("http").then_some(site));
     for (name, value) in explored.iter().filter_map(Value::as_object).flatten() {
         document[name] = value.clone();
     }

@@ -5,8 +5,10 @@ use std::path::{Path, PathBuf};
 use polybook::{
     pgn::Games,
     repertoire::{NewMove, OpenedSource, Reference, game_label, new_moves},
-    storage::output::is_standard_output,
-    text::CsvWriter,
+    storage::{
+        output::{begin_text, is_standard_output},
+        table::{Cell, Column, ColumnType, Table, TableFormat},
+    },
 };
 
 use super::{Opener, json_game, pgn_output, pgn_text};
@@ -27,7 +29,7 @@ use crate::cli::{
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 enum NewMovesFormat {
     Text,
-    Csv,
+    Table(TableFormat),
     Pgn,
 }
 
@@ -66,10 +68,10 @@ pub struct Args {
     first: bool,
 
     /// Write a table (text), CSV (csv), or the games with a comment at the new move (pgn) [default: by the ending of
-    /// --out, else text]
+    /// --out, which may also be .jsonl or .parquet, else text]
     #[arg(
         long,
-        value_parser = one_of([("text", NewMovesFormat::Text), ("csv", NewMovesFormat::Csv), ("pgn", NewMovesFormat::Pgn)]),
+        value_parser = one_of([("text", NewMovesFormat::Text), ("csv", NewMovesFormat::Table(TableFormat::Csv)), ("pgn", NewMovesFormat::Pgn)]),
     )]
     format: Option<NewMovesFormat>,
 
@@ -110,15 +112,18 @@ fn write(args: &Args, context: Context) -> anyhow::Result<()> {
     refuse_twice(&inputs)?;
     inputs.retain(|path| *path != Path::new("-"));
     check_output(&args.output.out, &inputs, false)?;
-    let format = args.format.unwrap_or(match &*ending(&args.output.out) {
-        "csv" => NewMovesFormat::Csv,
-        "pgn" => NewMovesFormat::Pgn,
-        _ => NewMovesFormat::Text,
-    });
+    let by_ending = || match TableFormat::of_path(&args.output.out) {
+        Some(format) => NewMovesFormat::Table(format),
+        None if ending(&args.output.out) == "pgn" => NewMovesFormat::Pgn,
+        None => NewMovesFormat::Text,
+    };
+    let format = args.format.unwrap_or_else(by_ending);
+    let (path, force) = (&args.output.out, args.output.force);
     let mut out = match format {
-        NewMovesFormat::Pgn => pgn_output(&args.output.out, args.output.force)?,
-        NewMovesFormat::Csv | NewMovesFormat::Text => {
-            Output::create(&args.output.out, args.output.force)?
+        NewMovesFormat::Pgn => NewMovesOutput::Text(pgn_output(path, force)?),
+        NewMovesFormat::Text => NewMovesOutput::Text(Output::create(path, force)?),
+        NewMovesFormat::Table(format) => {
+            NewMovesOutput::Table(Table::begin(begin_text(path, force)?, format, COLUMNS)?)
         }
     };
     let opener = Opener::new(None, &args.untagged, &args.resources, context)?;
@@ -135,10 +140,8 @@ fn write(args: &Args, context: Context) -> anyhow::Result<()> {
         filter: &filter,
         with_text: !args.json && format == NewMovesFormat::Pgn,
     };
-    match format {
-        _ if args.json => out.put("{\"games\":[")?,
-        NewMovesFormat::Csv => out.put(format!("{CSV_HEADER}\n"))?,
-        NewMovesFormat::Text | NewMovesFormat::Pgn => (),
+    if let (true, NewMovesOutput::Text(out)) = (args.json, &mut out) {
+        out.put("{\"games\":[")?;
     }
     let (mut comma, mut new) = ("", 0);
     let progress = if is_printed(args) {
@@ -155,15 +158,17 @@ fn write(args: &Args, context: Context) -> anyhow::Result<()> {
         };
         new_moves(&games, &reference, |found| {
             new += u64::from(found.ply.is_some());
-            match format {
-                _ if args.json => out.put(json_game(found, &mut comma)),
-                NewMovesFormat::Text => out.put(new_line(found)),
-                NewMovesFormat::Csv => out.put(csv_row(found)),
-                NewMovesFormat::Pgn => out.put(pgn_text(&found.text)),
+            match &mut out {
+                NewMovesOutput::Table(table) => table.write(&table_row(found)),
+                NewMovesOutput::Text(out) if args.json => out.put(json_game(found, &mut comma)),
+                NewMovesOutput::Text(out) if format == NewMovesFormat::Pgn => {
+                    out.put(pgn_text(&found.text))
+                }
+                NewMovesOutput::Text(out) => out.put(new_line(found)),
             }
         })
     })?;
-    if args.json {
+    if let (true, NewMovesOutput::Text(out)) = (args.json, &mut out) {
         out.put("]}\n")?;
     }
     out.commit()?;
@@ -211,20 +216,41 @@ fn new_line(found: &NewMove) -> String {
     format!("{game:>7} {what:<14} {white} - {black}{details}{problem}\n")
 }
 
-const CSV_HEADER: &str = "game,white,black,ply,move,games_before,last_game,fen";
+const COLUMNS: [Column; 8] = [
+    Column::new("game", ColumnType::Integer),
+    Column::new("white", ColumnType::Text),
+    Column::new("black", ColumnType::Text),
+    Column::new("ply", ColumnType::Integer),
+    Column::new("move", ColumnType::Text),
+    Column::new("games_before", ColumnType::Integer),
+    Column::new("last_game", ColumnType::Text),
+    Column::new("fen", ColumnType::Text),
+];
 
-fn csv_row(found: &NewMove) -> Vec<u8> {
-    let mut row = CsvWriter::new(Vec::new());
-    row.write(&(
-        found.game,
-        &found.white,
-        &found.black,
-        found.ply,
-        &found.mv,
-        found.games_before,
-        found.last_game.as_ref().and_then(game_label),
-        &found.fen,
-    ))
-    .expect("memory takes all");
-    row.into_inner().expect("memory takes all")
+fn table_row(found: &NewMove) -> [Cell<'_>; COLUMNS.len()] {
+    [
+        found.game.into(),
+        Cell::from(&*found.white),
+        Cell::from(&*found.black),
+        found.ply.map(|ply| ply as u64).into(),
+        found.mv.as_deref().into(),
+        found.games_before.into(),
+        found.last_game.as_ref().and_then(game_label).into(),
+        found.fen.as_deref().into(),
+    ]
+}
+
+/// The output of the command.
+enum NewMovesOutput {
+    Text(Output),
+    Table(Table),
+}
+
+impl NewMovesOutput {
+    fn commit(self) -> polybook::Result<()> {
+        match self {
+            NewMovesOutput::Text(out) => out.commit(),
+            NewMovesOutput::Table(table) => table.commit(),
+        }
+    }
 }

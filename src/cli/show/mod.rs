@@ -9,8 +9,12 @@ use polybook::{
     FileKind,
     book::is_book_or_empty,
     selection::{Evaluator, Spelling},
-    storage::output::is_directory,
+    storage::{
+        output::is_directory,
+        table::{Column, ColumnType},
+    },
 };
+use serde_json::Value;
 
 use super::{
     Context,
@@ -18,6 +22,8 @@ use super::{
     filters::SelectionArgs,
     input::{ending, file_or_index, name},
     position::SourceArgs,
+    repertoire::with_side,
+    terminal::{AnswerArgs, AnswerForm},
     usage::Usage,
     weighting::one_of,
 };
@@ -43,6 +49,7 @@ Examples:
   polybook show games.idx --moves \"1. e4 c5\"
   polybook show 2024.idx 2025.idx --player \"Carlsen, Magnus\" --color black
   polybook show games.pgn --since 2020 --min-elo 2500 --speed classical --sort score
+  polybook show games.pgn e4 c5 --out sicilian.csv
   polybook show --json book.bin --fen \"rnbqkbnr/pppppppp/8/8/4P3/8/PPPP1PPP/RNBQKBNR b KQkq - 0 1\"",
     mut_arg("sources", |arg| arg.help(SOURCES).long_help(SOURCES))
 )]
@@ -81,16 +88,15 @@ pub struct Args {
     )]
     unfinished: UnfinishedGames,
 
-    /// Print the answer as a JSON document
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    answer: AnswerArgs,
 
     #[command(flatten)]
     filters: SelectionArgs,
 }
 
 /// The help text of the sources.
-const SOURCES: &str = "The sources: a book, an OOBS database or a directory of counts; or indexes and PGN files, whose games are \
+const SOURCES: &str = "The sources: a book, an OOBS database, a directory of counts or a repertoire with its side (FILE:white); or indexes and PGN files, whose games are \
                        added. polybook indexes a PGN file once and keeps the index in a cache. A FEN or moves after the \
                        sources are the position. - reads a book from standard input";
 
@@ -111,8 +117,54 @@ enum MoveOrder {
     Uci,
 }
 
+/// The columns of an evaluation, in tables of moves.
+const EVAL_COLUMNS: [Column; 2] = [
+    Column::at("eval_cp", ColumnType::Integer, "/eval/cp"),
+    Column::at("eval_mate", ColumnType::Integer, "/eval/mate"),
+];
+
+/// The results of the position after each move, in tables of moves.
+const RESULTING_COLUMNS: [Column; 4] = [
+    Column::at("after_games", ColumnType::Integer, "/resulting/games"),
+    Column::at("after_white", ColumnType::Integer, "/resulting/white"),
+    Column::at("after_draws", ColumnType::Integer, "/resulting/draws"),
+    Column::at("after_black", ColumnType::Integer, "/resulting/black"),
+];
+
+/// Writes the answer about a position. `document` describes the position, and its field `moves` contains the moves, which
+/// are the rows of a table. `columns` are the columns of such a table. `text` formats the answer as text.
+fn write(
+    args: &Args,
+    form: AnswerForm,
+    document: &Value,
+    columns: Vec<Column>,
+    text: impl FnOnce() -> String,
+) -> anyhow::Result<()> {
+    match form {
+        AnswerForm::Text => args.answer.write(&text()),
+        AnswerForm::Json => args.answer.write_json(document),
+        AnswerForm::Table(format) => {
+            let rows = document["moves"].as_array().into_iter().flatten();
+            args.answer
+                .write_table(format, columns, rows.map(|row| Ok(row.clone())))
+        }
+    }
+}
+
 pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     let paths = &args.source.paths;
+    let form = args.answer.form(paths)?;
+    if let [path] = &paths[..]
+        && !path.exists()
+        && let Some(Ok((path, color))) = path.to_str().map(with_side)
+    {
+        args.refuse_games(&path, "a repertoire", Evaluator::Moves)?;
+        Usage::refuse(
+            args.resulting.then_some("--resulting"),
+            "needs the results of games, but a repertoire contains only moves",
+        )?;
+        return results::run_counted(args, form, (&path, Some(color)), context);
+    }
     for path in paths {
         if is_directory(path)? {
             continue;
@@ -135,9 +187,9 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
             return Err(Usage(usage).into());
         }
         args.refuse_games(path, source, Evaluator::Moves)?;
-        return weights::run(args, path, &file);
+        return weights::run(args, form, path, &file);
     }
-    results::run(args, context)
+    results::run(args, form, context)
 }
 
 impl Args {

@@ -1,9 +1,6 @@
 //! The moves that were played in a position, and their results.
 
-use std::{
-    io::{self, IsTerminal},
-    path::Path,
-};
+use std::path::Path;
 
 use polybook::{
     FileKind,
@@ -13,13 +10,16 @@ use polybook::{
     position::{self, Keyed, Variant, read_move, uci},
     results::{Results, Wdl},
     selection::Evaluator,
-    storage::output::is_directory,
+    storage::{
+        output::is_directory,
+        table::{Column, ColumnType},
+    },
     tree::{MoveSource as _, TreeMove},
 };
 use serde_json::{Value, json};
 use shakmaty::{Color, Position, san::SanPlus, variant::VariantPosition};
 
-use super::{Args, MoveOrder, UnfinishedGames};
+use super::{Args, EVAL_COLUMNS, MoveOrder, RESULTING_COLUMNS, UnfinishedGames, write};
 use crate::cli::{
     Context, evals,
     filters::{
@@ -29,28 +29,28 @@ use crate::cli::{
     key, plural,
     position::{Searched, UntaggedArg},
     repertoire::Opener,
-    terminal::{print, print_json, range_text},
+    terminal::{AnswerForm, is_shown_by_terminal, range_text},
     usage::Usage,
 };
 
-pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
+pub fn run(args: &Args, form: AnswerForm, context: Context) -> anyhow::Result<()> {
     let [path] = &args.source.paths[..] else {
-        return run_explored(args, context);
+        return run_explored(args, form, context);
     };
     if is_directory(path)? && FileKind::of(path)? == FileKind::Counts {
         args.refuse_games(path, "a directory of counts", Evaluator::Counts)?;
-        return run_counted(args, path, context);
+        return run_counted(args, form, (path, None), context);
     }
     if plain_index(&args.source.paths, &args.filters)?.is_none() {
-        return run_explored(args, context);
+        return run_explored(args, form, context);
     }
     args.refuse_games(path, "an index made with --leveldb", Evaluator::Moves)?;
     Usage::refuse(
         args.resulting.then_some("--resulting"),
         "is not needed for an index made with --leveldb, whose numbers already are those of the position after each move",
     )?;
-    run_counted(args, path, context)?;
-    if !args.json {
+    run_counted(args, form, (path, None), context)?;
+    if form == AnswerForm::Text {
         context.say(
             "each move is listed with the games that reached the position after it, by any order of moves; an \
              explorer's index (make-book --explorer) counts only the games in which the move was played in this \
@@ -60,7 +60,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn run_explored(args: &Args, context: Context) -> anyhow::Result<()> {
+fn run_explored(args: &Args, form: AnswerForm, context: Context) -> anyhow::Result<()> {
     let explorer = explorer_of(&args.source.paths, context)?;
     let line = args
         .source
@@ -126,18 +126,8 @@ fn run_explored(args: &Args, context: Context) -> anyhow::Result<()> {
         has_resulting: args.resulting,
         max_ply: explorer.max_ply_before(&query.filters, &pos),
     };
-    if args.json {
-        // Counts have games without a result as draws.
-        let mut document = document(&answer, &shown, !has_counts);
-        add_other_starts(&mut document, other_starts);
-        add_matched(&mut document, &matched);
-        if let Some(fewest) = explorer.min_game(&query.filters) {
-            document["min_game"] = json!(fewest);
-        }
-        add_max_ply(&mut document, &explorer, &query.filters);
-        return print_json(&document);
-    }
-    if let Some(times) = &times
+    if form == AnswerForm::Text
+        && let Some(times) = &times
         && times.read < times.games
     {
         context.say(&format!(
@@ -145,13 +135,67 @@ fn run_explored(args: &Args, context: Context) -> anyhow::Result<()> {
             times.read, times.games, times.games
         ));
     }
-    print(&table(
-        &answer,
-        &shown,
-        !args.filters.are_none(),
-        io::stdout().is_terminal(),
-    ))
+    // Counts have games without a result as draws.
+    let mut document = document(&answer, &shown, !has_counts);
+    add_other_starts(&mut document, other_starts);
+    add_matched(&mut document, &matched);
+    if let Some(fewest) = explorer.min_game(&query.filters) {
+        document["min_game"] = json!(fewest);
+    }
+    add_max_ply(&mut document, &explorer, &query.filters);
+    let mut columns = COLUMNS.to_vec();
+    if answer.player.is_some() {
+        columns.extend(PLAYER_COLUMNS);
+    }
+    if evals.after.is_some() {
+        columns.extend(EVAL_COLUMNS);
+    }
+    if times.is_some() {
+        columns.extend(TIME_COLUMNS);
+    }
+    if args.resulting {
+        columns.extend(RESULTING_COLUMNS);
+    }
+    let with_bars = is_shown_by_terminal(&args.answer.out);
+    write(args, form, &document, columns, || {
+        table(&answer, &shown, !args.filters.are_none(), with_bars)
+    })
 }
+
+/// The columns of a table of the moves that were played in a position.
+const COLUMNS: [Column; 11] = [
+    Column::new("san", ColumnType::Text),
+    Column::new("uci", ColumnType::Text),
+    Column::new("games", ColumnType::Integer),
+    Column::new("white", ColumnType::Integer),
+    Column::new("draws", ColumnType::Integer),
+    Column::new("black", ColumnType::Integer),
+    Column::new("unfinished", ColumnType::Integer),
+    Column::new("average_rating", ColumnType::Integer),
+    Column::new("rating_games", ColumnType::Integer),
+    Column::at("opening_eco", ColumnType::Text, "/opening/eco"),
+    Column::at("opening", ColumnType::Text, "/opening/name"),
+];
+
+/// The additional columns if the user named a player.
+const PLAYER_COLUMNS: [Column; 9] = [
+    Column::new("wins", ColumnType::Integer),
+    Column::new("losses", ColumnType::Integer),
+    Column::new("score", ColumnType::Number),
+    Column::at("score_low", ColumnType::Number, "/score_range/0"),
+    Column::at("score_high", ColumnType::Number, "/score_range/1"),
+    Column::new("opponent_rating", ColumnType::Integer),
+    Column::new("performance", ColumnType::Integer),
+    Column::new("performance_games", ColumnType::Integer),
+    Column::new("last_played", ColumnType::Text),
+];
+
+/// The additional columns with `--clocks`.
+const TIME_COLUMNS: [Column; 3] = [
+    Column::at("seconds", ColumnType::Number, "/clock/mean"),
+    Column::at("median_seconds", ColumnType::Number, "/clock/median"),
+    Column::at("timed_games", ColumnType::Integer, "/clock/games"),
+];
 
 /// The evaluation of a position, and the evaluation of the position after each of its moves.
 struct MoveEvals {
@@ -468,14 +512,14 @@ fn table(answer: &Answer, shown: &ShownMoves<'_>, is_filtered: bool, with_bars: 
     }
     let mut columns = columns.columns;
     if let Some(after) = &evals.after {
-        columns.push(Column {
+        columns.push(TextColumn {
             heading: "eval",
             widths: [2, 7],
             cells: after.iter().map(|eval| evals::cell(*eval)).collect(),
             total: String::new(),
         });
     }
-    let mut row = |name: &str, cell: &dyn Fn(&Column) -> &str, bar: &str, opening: &str| {
+    let mut row = |name: &str, cell: &dyn Fn(&TextColumn) -> &str, bar: &str, opening: &str| {
         let mut line = format!("{name:<8}");
         for column in &columns {
             let [gap, width] = column.widths;
@@ -528,7 +572,7 @@ pub(super) fn resulting_cells(results: Option<Results>) -> String {
 }
 
 /// A column of a table of moves.
-struct Column {
+struct TextColumn {
     heading: &'static str,
     /// The number of spaces before the column, and its least width.
     widths: [usize; 2],
@@ -541,7 +585,7 @@ struct Column {
 /// The columns of a table of the moves `moves`.
 struct Columns<'a> {
     moves: &'a [MoveAnswer],
-    columns: Vec<Column>,
+    columns: Vec<TextColumn>,
 }
 
 impl Columns<'_> {
@@ -554,7 +598,7 @@ impl Columns<'_> {
         total: impl ToString,
     ) {
         let cells = self.moves.iter().map(|played| cell(played).to_string());
-        self.columns.push(Column {
+        self.columns.push(TextColumn {
             heading,
             widths,
             cells: cells.collect(),
@@ -584,9 +628,15 @@ fn bar(results: Results) -> String {
     .concat()
 }
 
-/// Prints the moves of a position with their results, from a directory of counts or from an index that was made with
-/// `make-book --leveldb --index-stats`.
-fn run_counted(args: &Args, path: &Path, context: Context) -> anyhow::Result<()> {
+/// Prints the moves of a position: with their results from a directory of counts or from an index that was made with
+/// `make-book --leveldb --index-stats`, or with their weights from a repertoire. `path` is the path of the source, and
+/// `side` the side of a repertoire.
+pub fn run_counted(
+    args: &Args,
+    form: AnswerForm,
+    (path, side): (&Path, Option<Color>),
+    context: Context,
+) -> anyhow::Result<()> {
     let position = &args.source.position;
     let untagged = UntaggedArg {
         untagged_variant: Variant::Standard,
@@ -595,7 +645,10 @@ fn run_counted(args: &Args, path: &Path, context: Context) -> anyhow::Result<()>
     let opener = Opener::with_resources((variant, &untagged), Memory::default(), 0, context)?;
     let selection = args.filters.selection()?;
     let filter = Some(&selection).filter(|selection| !selection.is_empty());
-    let (source, _) = opener.lines(path, filter)?;
+    let source = match side {
+        Some(color) => opener.repertoire(path, color)?,
+        None => opener.lines(path, filter)?.0,
+    };
     let variant = variant.unwrap_or(source.variant());
     let searched = Searched {
         file: path,
@@ -611,7 +664,6 @@ fn run_counted(args: &Args, path: &Path, context: Context) -> anyhow::Result<()>
             mv.eval = evals.after(pos.position(), mv.mv)?;
         }
     }
-    let results = |mv: &TreeMove| mv.results.expect("counts and indexes have results");
     let after = |mv: &TreeMove| -> polybook::Result<Option<Results>> {
         if !args.resulting {
             return Ok(None);
@@ -620,64 +672,101 @@ fn run_counted(args: &Args, path: &Path, context: Context) -> anyhow::Result<()>
         after.play(mv.mv);
         let mut sum = Results::default();
         for mv in source.moves(&after)? {
-            sum += results(&mv);
+            sum += mv.results.unwrap_or_default();
         }
         Ok(Some(sum))
     };
     let resulting: Vec<Option<Results>> =
         moves.iter().map(after).collect::<polybook::Result<_>>()?;
     let (key, pos) = (key::text(pos.key()), pos.position());
-    if args.json {
-        let moves = moves.iter().zip(&resulting).map(|(mv, resulting)| {
-            let results = results(mv);
-            let mut document = json!({
-                "uci": uci(pos, mv.mv),
-                "san": SanPlus::from_move(pos.clone(), mv.mv).to_string(),
-                "games": mv.weight,
-                "white": results.white,
-                "draws": results.draws,
-                "black": results.black,
-            });
-            add_eval(&mut document, mv.eval);
-            if let Some(resulting) = resulting {
-                document["resulting"] = json!(resulting);
-            }
-            document
+    let documents = moves.iter().zip(&resulting).map(|(mv, resulting)| {
+        let mut document = json!({
+            "uci": uci(pos, mv.mv),
+            "san": SanPlus::from_move(pos.clone(), mv.mv).to_string(),
         });
-        let mut document = json!({ "key": key, "moves": moves.collect::<Value>() });
-        add_eval(&mut document, here);
-        return print_json(&document);
+        match mv.results {
+            Some(results) => {
+                document["games"] = json!(mv.weight);
+                document["white"] = json!(results.white);
+                document["draws"] = json!(results.draws);
+                document["black"] = json!(results.black);
+            }
+            None => document["weight"] = json!(mv.weight),
+        }
+        add_eval(&mut document, mv.eval);
+        if let Some(resulting) = resulting {
+            document["resulting"] = json!(resulting);
+        }
+        document
+    });
+    let mut document = json!({ "key": key, "moves": documents.collect::<Value>() });
+    add_eval(&mut document, here);
+    let mut columns = COLUMNS[..COUNTED].to_vec();
+    if side.is_some() {
+        columns.truncate(2);
+        columns.push(Column::new("weight", ColumnType::Integer));
     }
-    if moves.is_empty() {
-        return print(NO_MOVES);
-    }
-    // Writing to a `String` does not fail.
-    let mut text = evals::line(here);
-    text.push_str("move      games    white    draws    black");
-    text.push_str(if evals.is_some() { "     eval" } else { "" });
+    columns.extend(evals.iter().flat_map(|_| EVAL_COLUMNS));
     if args.resulting {
+        columns.extend(RESULTING_COLUMNS);
+    }
+    write(args, form, &document, columns, || {
+        counted_table(
+            pos,
+            (&moves[..], &resulting[..]),
+            evals::line(here),
+            evals.is_some(),
+        )
+    })
+}
+
+/// The number of [`COLUMNS`] that a table of the moves of counts has.
+const COUNTED: usize = 6;
+
+/// Formats moves as a table. `resulting` contains the results after each move, if the user asks for them. `line` is the
+/// line before the table.
+fn counted_table(
+    pos: &VariantPosition,
+    (moves, resulting): (&[TreeMove], &[Option<Results>]),
+    line: String,
+    with_evals: bool,
+) -> String {
+    if moves.is_empty() {
+        return NO_MOVES.to_owned();
+    }
+    let has_results = moves.iter().any(|mv| mv.results.is_some());
+    let mut text = line;
+    text.push_str(if has_results {
+        "move      games    white    draws    black"
+    } else {
+        "move     weight"
+    });
+    text.push_str(if with_evals { "     eval" } else { "" });
+    if resulting.iter().any(Option::is_some) {
         text += &resulting_headings();
     }
     text.push('\n');
     for (mv, resulting) in moves.iter().zip(resulting) {
-        let Results {
-            white,
-            draws,
-            black,
-            ..
-        } = results(mv);
         let san = SanPlus::from_move(pos.clone(), mv.mv).to_string();
-        let eval = match evals {
-            Some(_) => format!("  {:>7}", evals::cell(mv.eval)),
-            None => String::new(),
-        };
-        text += &format!(
-            "{san:<8} {:>6} {white:>8} {draws:>8} {black:>8}{eval}{}\n",
-            mv.weight,
-            resulting.map_or_else(String::new, |results| resulting_cells(Some(results)))
-        );
+        text += &format!("{san:<8} {:>6}", mv.weight);
+        if let Some(results) = mv.results {
+            let Results {
+                white,
+                draws,
+                black,
+                ..
+            } = results;
+            text += &format!(" {white:>8} {draws:>8} {black:>8}");
+        }
+        if with_evals {
+            text += &format!("  {:>7}", evals::cell(mv.eval));
+        }
+        if resulting.is_some() {
+            text += &resulting_cells(*resulting);
+        }
+        text.push('\n');
     }
-    print(&text)
+    text
 }
 
 #[cfg(test)]

@@ -9,19 +9,21 @@ use polybook::{
     obs::{self, Obs},
     position::{Variant, fen_of, read_move},
     results::{Results, Wdl},
+    storage::table::{Column, ColumnType},
 };
 use serde::Serialize;
 use serde_json::json;
 use shakmaty::{Move, Position, variant::VariantPosition};
 
 use super::{
-    Args,
+    Args, EVAL_COLUMNS, RESULTING_COLUMNS,
     results::{resulting_cells, resulting_headings},
+    write,
 };
 use crate::cli::{
     evals, key,
     position::{Searched, of_database},
-    terminal::{print, print_json},
+    terminal::AnswerForm,
     usage::Usage,
 };
 
@@ -59,7 +61,7 @@ struct ShownGames {
 
 /// Prints the moves of a book or an OOBS database. `argument` is the path that the user gave, and `file` the path from
 /// which it can be read.
-pub fn run(args: &Args, argument: &Path, file: &Path) -> anyhow::Result<()> {
+pub fn run(args: &Args, form: AnswerForm, argument: &Path, file: &Path) -> anyhow::Result<()> {
     let kind = FileKind::of(file)?;
     let (pos, mut moves, is_empty) = match kind {
         FileKind::Sqlite => in_database(args, argument, file)?,
@@ -86,19 +88,45 @@ pub fn run(args: &Args, argument: &Path, file: &Path) -> anyhow::Result<()> {
             }
         }
     }
-    if args.json {
-        let mut document = json!({ "key": key, "fen": fen_of(&pos), "moves": moves });
-        if let Some(eval) = eval {
-            document["eval"] = json!(eval);
-        }
-        return print_json(&document);
+    let mut document = json!({ "key": key, "fen": fen_of(&pos), "moves": moves });
+    if let Some(eval) = eval {
+        document["eval"] = json!(eval);
     }
-    print(&if is_empty {
-        "The file is empty.\n".to_owned()
-    } else {
-        evals::line(eval) + &table(&moves, evals.is_some(), args.resulting)
+    let mut columns = COLUMNS.to_vec();
+    if kind == FileKind::Sqlite {
+        columns.extend(RESULT_COLUMNS);
+    }
+    if evals.is_some() {
+        columns.extend(EVAL_COLUMNS);
+    }
+    if args.resulting {
+        columns.extend(RESULTING_COLUMNS);
+    }
+    write(args, form, &document, columns, || {
+        if is_empty {
+            "The file is empty.\n".to_owned()
+        } else {
+            evals::line(eval) + &table(&moves, evals.is_some(), args.resulting)
+        }
     })
 }
+
+/// The columns of a table of the moves of a book.
+const COLUMNS: [Column; 5] = [
+    Column::new("san", ColumnType::Text),
+    Column::new("uci", ColumnType::Text),
+    Column::new("weight", ColumnType::Integer),
+    Column::new("probability", ColumnType::Number),
+    Column::new("learn", ColumnType::Integer),
+];
+
+/// The additional columns for the moves of a database.
+const RESULT_COLUMNS: [Column; 4] = [
+    Column::new("wins", ColumnType::Integer),
+    Column::new("draws", ColumnType::Integer),
+    Column::new("losses", ColumnType::Integer),
+    Column::new("active", ColumnType::Flag),
+];
 
 fn in_book(args: &Args, argument: &Path, file: &Path) -> anyhow::Result<PositionMoves> {
     Usage::refuse(
@@ -169,7 +197,8 @@ fn in_database(args: &Args, argument: &Path, file: &Path) -> anyhow::Result<Posi
                 stats: row.stats,
                 active: row.is_active(),
             }),
-            uci: row.mv,
+            // Databases of other programs spell castling in several ways.
+            uci: legal.map_or(row.mv, |mv| mv.uci(&pos)),
             eval: None,
             resulting,
         })

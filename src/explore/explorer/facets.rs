@@ -383,7 +383,7 @@ impl GroupTally {
 }
 
 /// Returns the name of a variant in Lichess's API, such as `threeCheck`.
-fn name_of(variant: Variant) -> &'static str {
+pub(super) fn name_of(variant: Variant) -> &'static str {
     match variant {
         Variant::Standard => "standard",
         Variant::Chess960 => "chess960",

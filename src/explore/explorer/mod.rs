@@ -894,6 +894,25 @@ impl Explorer {
         Ok(source.rows.plies[id as usize])
     }
 
+    /// Returns the speed of game `number`, and whether it was rated.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if no game has this number.
+    pub fn speed_and_mode_of_game(&self, number: u64) -> Result<(Speed, Mode)> {
+        let (source, id) = self.sources.locate(number)?;
+        Ok(source.game(id).speed_and_mode())
+    }
+
+    /// Returns the name of the variant of game `number` in Lichess's API, such as `standard` or `threeCheck`.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if no game has this number.
+    pub fn variant_name_of_game(&self, number: u64) -> Result<&'static str> {
+        Ok(facets::name_of(self.variant_of_game(number)?))
+    }
+
     /// Returns a description of game `number`: its players, result and date.
     ///
     /// # Errors

@@ -1,6 +1,6 @@
 //! The cards of a repertoire as a table for Anki and similar programs, and boards as text.
 
-use std::{io::Write, path::Path};
+use std::{borrow::Cow, io::Write, path::Path};
 
 use shakmaty::{Color, File, Move, Position, Rank, Square, variant::VariantPosition};
 
@@ -49,7 +49,7 @@ pub fn write_cards(
             (_, text) => format!("{text} {} ?", move_number(&pos)),
         };
         table
-            .write(&(format!("<pre>{board}</pre>{}", asked.trim_start()), back))
+            .write_row([format!("<pre>{board}</pre>{}", asked.trim_start()), back].map(Cow::from))
             .at(path, "write")?;
         cards += 1;
     }

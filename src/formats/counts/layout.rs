@@ -88,6 +88,7 @@ pub(super) const MONTH: &str = "month";
 pub(super) const BOOK_ONLY: &str = "book_only";
 pub(super) const EPD: &str = "epd";
 pub(super) const GAMES: &str = "games";
+pub(super) const FEN: &str = "fen";
 
 /// Returns the Parquet schema of a file of counts. It contains a column of identities if `with_identities` is `true`,
 /// and columns for the properties of games in `by`. An identity is a hash that distinguishes positions with equal

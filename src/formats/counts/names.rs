@@ -11,11 +11,16 @@ use std::{
     sync::atomic::{AtomicBool, Ordering},
 };
 
-use parquet::{basic::Compression, file::properties::WriterProperties};
+use bytes::Bytes;
 use parquet::{
+    basic::Compression,
     data_type::{ByteArray, ByteArrayType, DataType, Int32Type, Int64Type},
     errors::ParquetError,
-    file::{metadata::SortingColumn, writer::SerializedRowGroupWriter},
+    file::{
+        metadata::SortingColumn,
+        properties::{EnabledStatistics, WriterProperties},
+        writer::SerializedRowGroupWriter,
+    },
     schema::types::ColumnPath,
 };
 use shakmaty::Chess;
@@ -23,12 +28,12 @@ use thiserror::Error;
 
 use super::{
     Counts, FoundPosition, LegalCount,
-    layout::{KEY, MOVES, POSITIONS, move_schema, position_schema},
+    layout::{FEN, KEY, MOVES, POSITIONS, move_schema, position_schema},
     recover_positions::{keyed_starts, recover_positions},
     sidecar::ListedFile,
 };
 use crate::{
-    chess::position::{BookMove, Rules, Variant, parse_fen, san, write_epd},
+    chess::position::{BookMove, Rules, Variant, parse_fen, san, write_epd, write_uci},
     error::{At, Error, Result},
     games::openings::{self, Opening, OpeningNumber},
     storage::{
@@ -194,10 +199,10 @@ impl Encoder {
             for LegalCount { mv, .. } in moves {
                 let number = BookMove::from(*mv);
                 text.extend_from_slice(&number.0.to_le_bytes());
-                for name in [san(pos, *mv).to_string(), number.to_string()] {
-                    text.push(name.len() as u8);
-                    text.extend_from_slice(name.as_bytes());
-                }
+                push_text(text, |text| {
+                    san(pos, *mv).append_ascii_to(text);
+                });
+                push_text(text, |text| write_uci(pos, *mv, text));
             }
         }
         // The state that an identity contains besides the key is the same for all of them.
@@ -210,6 +215,14 @@ impl Encoder {
         }
         Ok(())
     }
+}
+
+/// Appends a text that `write` appends, after a byte with the length of the text.
+fn push_text(encoded: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
+    let at = encoded.len();
+    encoded.push(0);
+    write(encoded);
+    encoded[at] = (encoded.len() - at - 1) as u8;
 }
 
 /// The table of positions and the table of moves, which are being written. A table that is not wanted is `None`.
@@ -238,14 +251,19 @@ struct Table {
 struct TextColumn {
     /// For each row, 1 if it has a text, otherwise 0.
     levels: Vec<i16>,
-    texts: Vec<ByteArray>,
+    /// All texts, one after the other.
+    bytes: Vec<u8>,
+    /// The offset in `bytes` at which each text ends.
+    ends: Vec<usize>,
 }
 
 impl TextColumn {
     fn push(&mut self, text: Option<&[u8]>) {
         self.levels.push(text.is_some().into());
-        self.texts
-            .extend(text.map(|text| ByteArray::from(text.to_vec())));
+        if let Some(text) = text {
+            self.bytes.extend_from_slice(text);
+            self.ends.push(self.bytes.len());
+        }
     }
 
     fn write(
@@ -253,10 +271,15 @@ impl TextColumn {
         group: &mut SerializedRowGroupWriter<'_, File>,
     ) -> Result<(), ParquetError> {
         let mut column = group.next_column()?.expect("the schema has the column");
+        // The texts share one buffer, because allocating each of them takes longer than writing it.
+        let bytes = Bytes::from(std::mem::take(&mut self.bytes));
+        let begins = std::iter::once(0).chain(self.ends.iter().copied());
+        let texts = begins.zip(&self.ends);
+        let texts = texts.map(|(begin, end)| ByteArray::from(bytes.slice(begin..*end)));
         let values = column.typed::<ByteArrayType>();
-        values.write_batch(&self.texts, Some(&self.levels), None)?;
+        values.write_batch(&texts.collect::<Vec<_>>(), Some(&self.levels), None)?;
         self.levels.clear();
-        self.texts.clear();
+        self.ends.clear();
         column.close()
     }
 }
@@ -419,19 +442,27 @@ fn drain<T: DataType>(
     write_column::<T>(group, values.drain(..))
 }
 
-/// Returns the properties of the tables. They are sorted by key. Keys are random, so compression does not make them
-/// smaller.
+/// Returns the properties of the tables, which are sorted by key. Keys and FENs do not repeat, so a dictionary of them
+/// would be larger than the column. FENs are compressed with Snappy, because zstd takes longer than all other work on the
+/// table. Nobody searches a range of names, so names have no statistics.
 fn table_properties() -> WriterProperties {
     let key = SortingColumn {
         column_idx: 0,
         descending: false,
         nulls_first: false,
     };
-    properties()
+    let mut table = properties()
         .set_sorting_columns(Some(vec![key]))
         .set_column_compression(ColumnPath::from(KEY), Compression::UNCOMPRESSED)
-        .set_column_dictionary_enabled(ColumnPath::from(KEY), false)
-        .build()
+        .set_column_compression(ColumnPath::from(FEN), Compression::SNAPPY);
+    for column in [KEY, FEN] {
+        table = table.set_column_dictionary_enabled(ColumnPath::from(column), false);
+    }
+    for column in [FEN, "eco", "opening", "san", "uci"] {
+        let column = ColumnPath::from(column);
+        table = table.set_column_statistics_enabled(column, EnabledStatistics::None);
+    }
+    table.build()
 }
 
 #[cfg(test)]

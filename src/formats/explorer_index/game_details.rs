@@ -240,7 +240,7 @@ mod tests {
                 let (row, names) = facts_of(games.tags());
                 let names = [&*names[0], &*names[1], &*names[2]];
                 let (mut record, mut details) = (Vec::new(), Vec::new());
-                write_game(&mut record, games.tags(), place);
+                write_game(&mut record, games.tags(), place, FIELDS.len());
                 write_details(&mut details, &record, (place, GameText::of(pgn.as_bytes())), &row, names);
                 let mut rest = &details[..];
                 let read = GameDetails::take(&mut rest).unwrap();
@@ -281,7 +281,12 @@ mod tests {
         assert!(games.next_game());
         let (row, [white, black, event]) = facts_of(games.tags());
         let (mut record, mut details) = (Vec::new(), Vec::new());
-        write_game(&mut record, games.tags(), GameOffset::Tags(20));
+        write_game(
+            &mut record,
+            games.tags(),
+            GameOffset::Tags(20),
+            FIELDS.len(),
+        );
         write_details(
             &mut details,
             &record,

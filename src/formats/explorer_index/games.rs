@@ -53,7 +53,7 @@ impl GameFacts {
     /// game are to be indexed, the caller must then call [`count_last`](GameFacts::count_last).
     pub(crate) fn add(&mut self, tags: &Tags<'_>, place: GameOffset) {
         let before = self.records.len();
-        layout::write_game(&mut self.records, tags, place);
+        layout::write_game(&mut self.records, tags, place, layout::FIELDS.len());
         self.places
             .push(((self.records.len() - before) as u32, place));
         let rating_of = |name: &[u8]| tags.get(name).and_then(rating).unwrap_or(0);

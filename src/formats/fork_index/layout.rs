@@ -24,7 +24,7 @@ use crate::{
     chess::position::BookMove,
     formats::fork_index::entries::Entries,
     games::{
-        pgn::{GameReader, GameResult, Tags, rating, tag_text},
+        pgn::{Date, GameReader, GameResult, Tags, rating, tag_text},
         results::Results,
     },
 };
@@ -210,10 +210,11 @@ impl GameOffset {
     }
 }
 
-/// The 14 fields of a game record, in the order in which they are stored. Each element is a pair: the PGN tag whose
+/// The fields of a game record, in the order in which they are stored. Each element is a pair: the PGN tag whose
 /// value the field contains, and the name of the field. The tenth field contains the offset of the game, so its tag is
-/// empty.
-pub(crate) const FIELDS: [(&str, &str); 14] = [
+/// empty. Records of the fork consist of the first [`FORK_FIELDS`] fields. Records of the explorer's index have all of
+/// them.
+pub(crate) const FIELDS: [(&str, &str); 15] = [
     ("White", "white"),
     ("WhiteElo", "white_rating"),
     ("Black", "black"),
@@ -228,16 +229,20 @@ pub(crate) const FIELDS: [(&str, &str); 14] = [
     ("PlyCount", "ply_count"),
     ("EventDate", "event_date"),
     ("EventType", "event_type"),
+    ("Round", "round"),
 ];
+/// The number of fields in a game record of polyglot's LevelDB fork.
+pub(crate) const FORK_FIELDS: usize = 14;
 const RESULT_FIELD: usize = 4;
 pub(crate) const OFFSET_FIELD: usize = 9;
 pub(crate) const FEN_FIELD: usize = 10;
 
-/// Appends the record of a game to `out`. The record contains the values of 13 tags, and the offset `place` at which
-/// the game begins in the PGN text. Vertical bars separate the fields. The value of a missing tag is `*`; if the tag
-/// `FEN` is missing, its field is empty. Vertical bars and line breaks in tags are replaced by slashes.
-pub fn write_game(out: &mut Vec<u8>, tags: &Tags<'_>, place: GameOffset) {
-    for (i, (tag, _)) in FIELDS.iter().enumerate() {
+/// Appends the record of a game to `out`. The record consists of the first `fields` fields of [`FIELDS`]: the values of
+/// tags, and the offset `place` at which the game begins in the PGN text. Vertical bars separate the fields. The value
+/// of a missing tag is `*`; if the tag `FEN` is missing, its field is empty. Vertical bars and line breaks in tags are
+/// replaced by slashes.
+pub(crate) fn write_game(out: &mut Vec<u8>, tags: &Tags<'_>, place: GameOffset, fields: usize) {
+    for (i, (tag, _)) in FIELDS[..fields].iter().enumerate() {
         if i > 0 {
             out.push(b'|');
         }
@@ -277,9 +282,10 @@ impl GameHeader {
             counts_as: None,
         };
         let offset: i64 = parse_number(header.field(OFFSET_FIELD))?;
-        let offset_of_tag = header.offset();
-        header.place = offset_of_tag.map(|offset| GameOffset::Tags(offset.saturating_sub(1)));
-        (bars + 1 >= FIELDS.len() && offset >= NO_OFFSET).then_some(header)
+        // The field contains the offset of the byte after the bracket.
+        let after_bracket = u64::try_from(offset).ok();
+        header.place = after_bracket.map(|offset| GameOffset::Tags(offset.saturating_sub(1)));
+        (bars + 1 >= FORK_FIELDS && offset >= NO_OFFSET).then_some(header)
     }
 
     /// Creates a header from `record`, the encoded record of a game. `place` is the offset at which the game begins.
@@ -305,7 +311,8 @@ impl GameHeader {
             return false;
         };
         let mut record = Vec::new();
-        write_game(&mut record, games.tags(), place);
+        let fields = self.record.split(|byte| *byte == b'|').count();
+        write_game(&mut record, games.tags(), place, fields.min(FIELDS.len()));
         record == self.record
     }
 
@@ -346,7 +353,8 @@ impl GameHeader {
     /// Returns an iterator over the fields of the record, in the order in which they are stored. Each item consists of
     /// the name of a field and its value.
     pub fn fields(&self) -> impl Iterator<Item = (&'static str, Cow<'_, str>)> {
-        let fields = FIELDS.iter().enumerate();
+        let stored = self.record.split(|byte| *byte == b'|').count();
+        let fields = FIELDS.iter().enumerate().take(stored);
         fields.map(|(number, (_, name))| match number {
             RESULT_FIELD => (*name, self.result()),
             _ => (*name, self.text(number)),
@@ -372,10 +380,18 @@ impl GameHeader {
         self.tag("PlyCount").trim().parse().ok()
     }
 
-    /// Returns the offset of the byte after the opening bracket of the game's first tag, in the decompressed PGN text.
-    /// Returns `None` if the game has no tags.
+    /// Returns the date of the game: that of the tag `Date` or, if its year is unknown, that of the tag `EventDate`.
+    pub fn date(&self) -> Date {
+        let dates = ["Date", "EventDate"].map(|name| Date::of_tag(self.tag(name).as_bytes()));
+        let known = dates.into_iter().find(|date| date.year().is_some());
+        known.unwrap_or_default()
+    }
+
+    /// Returns the offset in bytes, counted from 0, at which the game begins in the decompressed PGN text. Returns
+    /// `None` if the game has no tags and the index was made by `make-book --leveldb`, because such an index does not
+    /// store the offset of this game.
     pub fn offset(&self) -> Option<u64> {
-        parse_number(self.field(OFFSET_FIELD))
+        self.place.map(GameOffset::start)
     }
 }
 
@@ -553,7 +569,7 @@ mod tests {
         let mut games = GameReader::new(pgn);
         assert!(games.next_game());
         let mut out = Vec::new();
-        write_game(&mut out, games.tags(), place);
+        write_game(&mut out, games.tags(), place, FORK_FIELDS);
         out
     }
 
@@ -567,7 +583,7 @@ mod tests {
         assert_eq!(header.tag("WhiteElo"), "");
         assert_eq!(header.rating(Color::White), None);
         assert_eq!(header.tag("Event"), "a/b");
-        assert_eq!(header.offset(), Some(1));
+        assert_eq!(header.offset(), Some(0));
         assert_eq!(header.tag("FEN"), "");
         assert_eq!(header.tag("EventType"), "*");
     }

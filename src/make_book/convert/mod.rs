@@ -27,19 +27,14 @@
 //! Therefore, the key of a position with a pinned pawn cannot be computed from its EPD alone. However, another row of
 //! the database may contain the double step as its move. Such a row shows which key the position had in the games.
 
-#[cfg(feature = "parquet")]
-mod parquet_rows;
 mod table;
 
 use std::{cell::RefCell, collections::HashSet, iter::once, sync::Arc};
 
 use rayon::{ThreadPool, prelude::*};
-use serde::Serialize;
 use shakmaty::{EnPassantMode, Move, Position, Role, Square, variant::VariantPosition};
 
-pub use self::table::TableFormat;
-use self::table::{TableOutput, write_table};
-pub use crate::formats::suite::{EvalRange, Suite, SuiteFormat, read_starts};
+use self::table::write_table;
 use crate::{
     chess::position::{
         BookMove, Keyed, Variant, en_passant_part, fen_of, has_inner_castling_rook, key,
@@ -61,8 +56,13 @@ use crate::{
     storage::{
         output::{AtomicFile, BufferedFile},
         sort::{Memory, SpillingSet},
+        table::{Cell, Column, ColumnType, Table},
     },
     task,
+};
+pub use crate::{
+    formats::suite::{EvalRange, Suite, SuiteFormat, read_starts},
+    storage::table::TableFormat,
 };
 
 /// A conversion of an OOBS database to a Polyglot book, an opening suite or a table. The default options are those of
@@ -641,40 +641,31 @@ pub struct ConvertBook<'a> {
     pub meter: Arc<Meter>,
 }
 
-/// A row of the table that [`ConvertBook::to_table`] writes. It describes one record of the book. If the conversion
-/// reached the position of the record by playing moves of the book, the row also contains the FEN of this position and
-/// the move in SAN.
-#[derive(Serialize)]
-struct BookRow {
-    key: String,
-    /// The move as a 16-bit number, for Parquet files. A legal castling move always has the same number, even if the
-    /// record uses another form.
-    #[serde(rename = "move", skip_serializing_if = "Option::is_none")]
-    number: Option<u16>,
-    /// The FEN of the position, or `None` if no moves of the book lead to it.
-    fen: Option<String>,
-    /// The move in SAN, or `None` if the position is unknown or the move is not legal.
-    san: Option<String>,
-    /// The move in UCI notation. If the position is unknown, castling is written as the king capturing its own rook.
-    uci: String,
-    weight: u16,
-    learn: u32,
-}
+/// The columns of a table of a book. The file contains a row for each record of the book. The FEN and the SAN are missing
+/// if no moves of the book lead to the position. A legal castling move always has the same number and UCI notation, even
+/// if the record uses another form.
+const BOOK_COLUMNS: [Column; 7] = [
+    Column::new("key", ColumnType::Key),
+    Column::new("move", ColumnType::Move),
+    Column::new("fen", ColumnType::Text),
+    Column::new("san", ColumnType::Text),
+    Column::new("uci", ColumnType::Text),
+    Column::new("weight", ColumnType::Integer),
+    Column::new("learn", ColumnType::Integer),
+];
 
-impl BookRow {
-    fn new(entry: Entry, pos: Option<&VariantPosition>, has_number: bool) -> BookRow {
-        let legal = pos.and_then(|pos| entry.mv.to_move(pos));
-        BookRow {
-            key: format!("{:016x}", entry.key),
-            number: has_number.then(|| legal.map_or(entry.mv, BookMove::from).0),
-            fen: pos.map(fen_of),
-            san: pos.and_then(|pos| entry.mv.san(pos)),
-            uci: pos.map_or_else(|| entry.mv.to_string(), |pos| entry.mv.uci(pos)),
-            weight: entry.weight,
-            learn: entry.learn,
-        }
-    }
-}
+/// The names of the columns in comma-separated values, which lack the column `move`.
+const CSV_BOOK_COLUMNS: [Column; 6] = [
+    Column::new("Key", ColumnType::Key),
+    Column::new("FEN", ColumnType::Text),
+    Column::new("SAN", ColumnType::Text),
+    Column::new("UCI", ColumnType::Text),
+    Column::new("Weight", ColumnType::Integer),
+    Column::new("Learn", ColumnType::Integer),
+];
+
+/// The position of the column `move` in [`BOOK_COLUMNS`].
+const MOVE_COLUMN: usize = 1;
 
 impl<'a> ConvertBook<'a> {
     /// Creates a conversion of `book`, whose positions belong to `variant`.
@@ -716,16 +707,30 @@ impl<'a> ConvertBook<'a> {
         format: TableFormat,
     ) -> Result<Converted> {
         let has_number = !matches!(format, TableFormat::Csv | TableFormat::Jsonl);
-        let columns = if has_number {
-            "key,move,fen,san,uci,weight,learn"
+        let mut columns = if format == TableFormat::Csv {
+            CSV_BOOK_COLUMNS.to_vec()
         } else {
-            "Key,FEN,SAN,UCI,Weight,Learn"
+            BOOK_COLUMNS.to_vec()
         };
-        let mut file = TableOutput::begin(out, format, columns)?;
+        if format == TableFormat::Jsonl {
+            columns.remove(MOVE_COLUMN);
+        }
+        let mut file = Table::begin(out, format, columns)?;
         let mut entries = 0;
-        let mut write = |entry, pos: Option<&VariantPosition>| {
+        let mut write = |entry: Entry, pos: Option<&VariantPosition>| {
             entries += 1;
-            file.write(&BookRow::new(entry, pos, has_number))
+            let legal = pos.and_then(|pos| entry.mv.to_move(pos));
+            let mut row = vec![Cell::Key(entry.key)];
+            row.extend(has_number.then(|| legal.map_or(entry.mv, BookMove::from).0.into()));
+            row.extend([
+                pos.map(fen_of).into(),
+                pos.and_then(|pos| entry.mv.san(pos)).into(),
+                pos.map_or_else(|| entry.mv.to_string(), |pos| entry.mv.uci(pos))
+                    .into(),
+                entry.weight.into(),
+                entry.learn.into(),
+            ]);
+            file.write(&row)
         };
         self.book.refuse_changed()?;
         let mut unseen = self.book.len_without_header()?;

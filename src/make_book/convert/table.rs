@@ -1,143 +1,50 @@
 //! Writes tables of databases and books for spreadsheets and scripts, as comma-separated values, JSON lines or Parquet
 //! files.
 
-use std::{
-    io::{self, Write},
-    path::PathBuf,
-};
-
-use serde::Serialize;
 use shakmaty::{Color, Position, variant::VariantPosition};
 
-#[cfg(feature = "parquet")]
-use super::parquet_rows::ParquetRows;
 use super::{Convert, Converted};
 use crate::{
     chess::position::{BookMove, Variant, fen_of, key},
-    error::{At, Result},
+    error::Result,
     formats::{
         book::{Scale, Scaling, Weights},
         counts::MoveFilter,
         obs::{ObsRow, SkippedRows, legal_move, position_of},
     },
-    games::results::Wdl,
-    storage::output::{AtomicFile, BufferedFile},
-    task,
-    text::CsvWriter,
+    storage::{
+        output::AtomicFile,
+        table::{Cell, Column, ColumnType, Table, TableFormat},
+    },
 };
 
-/// The file format of a table.
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub enum TableFormat {
-    /// Comma-separated values. The first line contains the names of the columns.
-    Csv,
-    /// JSON lines, with one document per row.
-    Jsonl,
-    /// A Parquet file, which DuckDB, Spark and data frame libraries can read.
-    #[cfg(feature = "parquet")]
-    Parquet,
-}
+/// The columns of a table of a database with comma-separated values, which has the names of the database's columns.
+/// The last one is optional.
+const CSV_COLUMNS: [Column; 7] = [
+    Column::new("EPD", ColumnType::Text),
+    Column::new("Move", ColumnType::Text),
+    Column::new("Win", ColumnType::Integer),
+    Column::new("Draw", ColumnType::Integer),
+    Column::new("Loss", ColumnType::Integer),
+    Column::new("Weight", ColumnType::Integer),
+    Column::new("SAN", ColumnType::Text),
+];
 
-/// A table that is being written to a file in one of the [formats](TableFormat). The file replaces its target when the
-/// table is complete.
-pub(super) struct TableOutput {
-    path: PathBuf,
-    rows: RowWriter,
-}
+/// The columns of a table of a database in other formats. Only Parquet files have the first [`JOINED`].
+const COLUMNS: [Column; 9] = [
+    Column::new("key", ColumnType::Key),
+    Column::new("move", ColumnType::Move),
+    Column::new("fen", ColumnType::Text),
+    Column::new("san", ColumnType::Text),
+    Column::new("uci", ColumnType::Text),
+    Column::new("wins", ColumnType::Integer),
+    Column::new("draws", ColumnType::Integer),
+    Column::new("losses", ColumnType::Integer),
+    Column::new("weight", ColumnType::Integer),
+];
 
-enum RowWriter {
-    Csv(Box<CsvWriter<AtomicFile>>),
-    Jsonl(Box<BufferedFile>),
-    #[cfg(feature = "parquet")]
-    Parquet(Box<ParquetRows>),
-}
-
-impl TableOutput {
-    /// Begins a table in `file`. `columns` contains the names of the columns, separated by commas. A table in JSON lines
-    /// does not need them, because each of its rows contains the names.
-    pub(super) fn begin(
-        file: AtomicFile,
-        format: TableFormat,
-        columns: &str,
-    ) -> Result<TableOutput> {
-        let path = file.target().to_owned();
-        let rows = match format {
-            TableFormat::Jsonl => RowWriter::Jsonl(Box::new(BufferedFile::new(file))),
-            #[cfg(feature = "parquet")]
-            TableFormat::Parquet => {
-                RowWriter::Parquet(Box::new(ParquetRows::begin(file, columns.split(','))?))
-            }
-            TableFormat::Csv => {
-                let mut writer = CsvWriter::new(file);
-                let columns: Vec<&str> = columns.split(',').collect();
-                writer.write(&columns).at(&path, "write")?;
-                RowWriter::Csv(Box::new(writer))
-            }
-        };
-        Ok(TableOutput { path, rows })
-    }
-
-    /// Writes a row. In comma-separated values, the columns have the order of the fields of `row`. This order must
-    /// agree with the column names passed to [`begin`](Self::begin).
-    pub(super) fn write(&mut self, row: &impl Serialize) -> Result<()> {
-        let written = match &mut self.rows {
-            RowWriter::Csv(writer) => writer.write(row),
-            RowWriter::Jsonl(out) => {
-                task::fault("write lines");
-                let written = serde_json::to_writer(&mut *out, row).map_err(io::Error::from);
-                written.and_then(|()| out.write_all(b"\n"))
-            }
-            #[cfg(feature = "parquet")]
-            RowWriter::Parquet(rows) => match serde_json::to_value(row) {
-                Ok(row) => return rows.push(&row),
-                Err(err) => Err(err.into()),
-            },
-        };
-        written.at(&self.path, "write")
-    }
-
-    /// Flushes the complete table to disk and renames the file to its target.
-    pub(super) fn commit(self) -> Result<()> {
-        match self.rows {
-            RowWriter::Csv(writer) => writer.into_inner().at(&self.path, "write")?.commit(),
-            RowWriter::Jsonl(out) => out.commit(),
-            #[cfg(feature = "parquet")]
-            RowWriter::Parquet(rows) => rows.commit(),
-        }
-    }
-}
-
-/// A move of an OOBS database as a row of a table with comma-separated values.
-#[derive(Serialize)]
-struct CsvRow<'a> {
-    epd: &'a str,
-    mv: &'a str,
-    stats: Wdl,
-    weight: u16,
-    /// The move in SAN, or an empty string if the move is not legal. `None` if the table has no column for SAN.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    san: Option<String>,
-}
-
-/// A move of an OOBS database as a row of a JSON lines or Parquet table.
-#[derive(Serialize)]
-struct JsonRow<'a> {
-    /// The position key as 16 hex digits, for Parquet files.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    key: Option<String>,
-    /// The move as a 16-bit number, or 0 if it is not legal, for Parquet files.
-    #[serde(rename = "move", skip_serializing_if = "Option::is_none")]
-    number: Option<u16>,
-    fen: String,
-    /// The move in SAN, or `None` if it is not legal.
-    san: Option<String>,
-    /// The move in UCI notation, or as the database contains it if it is not legal.
-    uci: &'a str,
-    #[serde(flatten)]
-    stats: Wdl,
-    /// The weight of the move in a book made from the database, or 0 if the book would not contain it.
-    weight: u16,
-}
+/// The number of columns by which Parquet files are joined with counts: the key and the move.
+const JOINED: usize = 2;
 
 /// Writes the table of [`Convert::to_table`] in the format `format` to `out`.
 pub(super) fn write_table(
@@ -146,11 +53,13 @@ pub(super) fn write_table(
     format: TableFormat,
 ) -> Result<Converted> {
     let columns = match format {
-        TableFormat::Csv if convert.with_san => "EPD,Move,Win,Draw,Loss,Weight,SAN",
-        TableFormat::Csv => "EPD,Move,Win,Draw,Loss,Weight",
-        _ => "key,move,fen,san,uci,wins,draws,losses,weight",
+        TableFormat::Csv if convert.with_san => &CSV_COLUMNS[..],
+        TableFormat::Csv => &CSV_COLUMNS[..6],
+        TableFormat::Jsonl => &COLUMNS[JOINED..],
+        #[cfg(feature = "parquet")]
+        TableFormat::Parquet => &COLUMNS,
     };
-    let file = TableOutput::begin(out, format, columns)?;
+    let file = Table::begin(out, format, columns.iter().copied())?;
     let variant = convert.obs.variant(convert.variant)?;
     let filter = convert.combined_filter(MoveFilter::every_move());
     let passes = 1 + u64::from(convert.weights.scale == Scale::Global);
@@ -214,7 +123,7 @@ struct DatabaseTable<'a> {
     scaling: Scaling,
     format: TableFormat,
     with_san: bool,
-    file: TableOutput,
+    file: Table,
     converted: Converted,
 }
 
@@ -260,30 +169,27 @@ impl DatabaseTable<'_> {
     }
 
     fn write_row(&mut self, pos: &VariantPosition, row: &ObsRow, weight: u16) -> Result<()> {
-        let ObsRow { epd, mv, stats, .. } = row;
-        let stats = *stats;
-        let san = || legal_move(pos, mv).and_then(|mv| mv.san(pos));
+        let legal = legal_move(pos, &row.mv);
+        // Databases of other programs spell castling in several ways.
+        let uci = legal.map_or_else(|| row.mv.clone(), |mv| mv.uci(pos));
+        let san = legal.and_then(|mv| mv.san(pos));
+        let results = [row.stats.wins, row.stats.draws, row.stats.losses].map(Cell::from);
+        let mut cells: Vec<Cell<'_>> = Vec::with_capacity(COLUMNS.len());
         if self.format == TableFormat::Csv {
-            return self.file.write(&CsvRow {
-                epd,
-                mv,
-                stats,
-                weight,
-                san: self.with_san.then(|| san().unwrap_or_default()),
-            });
+            cells.extend([Cell::from(&*row.epd), uci.into()]);
+            cells.extend(results);
+            cells.push(weight.into());
+            cells.extend(self.with_san.then(|| san.into()));
+        } else {
+            if self.format != TableFormat::Jsonl {
+                let number = legal.map_or(BookMove::NONE, BookMove::from).0;
+                cells.extend([Cell::Key(key(pos)), number.into()]);
+            }
+            cells.extend([fen_of(pos).into(), san.into(), uci.into()]);
+            cells.extend(results);
+            cells.push(weight.into());
         }
-        let legal = legal_move(pos, mv);
-        let uci = legal.map(|mv| mv.uci(pos));
-        let has_numbers = self.format != TableFormat::Jsonl;
-        self.file.write(&JsonRow {
-            key: has_numbers.then(|| format!("{:016x}", key(pos))),
-            number: has_numbers.then(|| legal.map_or(BookMove::NONE, BookMove::from).0),
-            fen: fen_of(pos),
-            san: san(),
-            uci: uci.as_deref().unwrap_or(mv),
-            stats,
-            weight,
-        })
+        self.file.write(&cells)
     }
 }
 

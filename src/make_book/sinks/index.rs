@@ -257,7 +257,12 @@ impl BatchSink for IndexBatch<'_> {
             ..
         } = &mut self.games;
         let before = records.len();
-        layout::write_game(records, game.tags(), offset_of(game, batch_offset));
+        layout::write_game(
+            records,
+            game.tags(),
+            offset_of(game, batch_offset),
+            layout::FORK_FIELDS,
+        );
         record_lengths.push((records.len() - before) as u32);
     }
 
