@@ -274,8 +274,8 @@ fn places_are_exact_and_texts_byte_for_byte() {
                 let found = index.text(id as u32).unwrap();
                 assert_eq!(String::from_utf8_lossy(&found), game, "{file} game {id}");
                 let offset = index.header(id as u32).unwrap().offset();
-                if let Some(rest) = game.strip_prefix('[') {
-                    assert!(text[offset.unwrap() as usize..].starts_with(rest))
+                if game.starts_with('[') {
+                    assert!(text[offset.unwrap() as usize..].starts_with(&game))
                 } else {
                     assert_eq!(offset, None)
                 }
@@ -460,16 +460,31 @@ fn unknown_details_of_a_game_are_null() {
     let expected = [
         "event_date=\"2019.??.??\"",
         "id=0",
-        "offset=1",
+        "mode=\"rated\"",
+        "offset=0",
         "opening={\"eco\":\"B00\",\"name\":\"King's Pawn Game\"}",
         "plies=1",
         "result=\"*\"",
+        "speed=\"classical\"",
         "uci=\"e2e4\"",
+        "variant=\"standard\"",
         "white_rating=2500",
+        "year=2019",
     ];
     assert_eq!(found, expected);
     let opening = "opening={\"eco\":\"A40\",\"name\":\"Queen's Pawn Game\"}";
-    let expected = ["id=1", "result=\"1-0\"", opening, "uci=\"d2d4\"", "plies=1"];
+    let offset = format!("offset={}", tags.len() + "\n1. e4 *\n\n".len());
+    let expected = [
+        "id=1",
+        "result=\"1-0\"",
+        &offset,
+        opening,
+        "plies=1",
+        "speed=\"classical\"",
+        "mode=\"rated\"",
+        "variant=\"standard\"",
+        "uci=\"d2d4\"",
+    ];
     assert_eq!(known(second), expected);
 }
 
