@@ -145,7 +145,7 @@ fn counted_answers(dir: &Path) -> Answers {
         let facets = explorer.facets(&line, &Selection::default());
         answers.push(facets.map(|facets| format!("{facets:?}")).map_err(text));
         let mut query = Query::new(line, View::Lichess);
-        query.transpositions = true;
+        query.resulting = true;
         let answer = explorer.answer(&query);
         answers.push(answer.map(|answer| format!("{answer:?}")).map_err(text));
     }
@@ -218,7 +218,7 @@ fn explored_answers(dir: &Path) -> Answers {
         let line = Line::parse(Variant::Standard, None, line).unwrap();
         let mut query = Query::new(line, View::Lichess);
         query.history = true;
-        query.transpositions = true;
+        query.resulting = true;
         let answer = explorer.answer(&query);
         answers.push(answer.map(|answer| format!("{answer:?}")).map_err(text));
         query.filters.player = vec!["three".to_owned()];
