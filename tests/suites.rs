@@ -93,7 +93,7 @@ fn a_suite_below_its_limit_says_why() {
         let output = run(dir, &*format!("{line} {options}"));
         String::from_utf8(output.stderr).unwrap()
     };
-    let why = "; 1 has fewer games than --min-game; 1 is outside --balance\n";
+    let why = "; 1 has fewer games than --min-game; 1 does not meet --balance\n";
     for (name, things) in [("s.epd", "positions after"), ("s.pgn", "lines of")] {
         let report = said(&format!("--suite {name} --limit 5"));
         let expected = format!("{name}: 1 of at most 5 {things} 1 half-move{why}");
@@ -715,6 +715,180 @@ fn python_chess_counts_the_same_suites() {
     let mut arguments = vec![dir];
     arguments.extend(samples.iter().map(|path| path.as_path()));
     run_python(&python, "suites.py", &arguments);
+}
+
+#[test]
+fn python_chess_finds_the_same_quiet_positions() {
+    let Some(python) = python(&["chess"]) else {
+        return;
+    };
+    let dir = temp();
+    let dir = dir.path();
+    let samples = ["famous.pgn", "selfplay.pgn"].map(sample);
+    let games = samples.each_ref().map(|path| path.display().to_string());
+    let games = games.join(" ");
+    ok(
+        dir,
+        &format!("make-book -q {games} --min-game 1 --max-ply 12 --obs games.obs.db3"),
+    );
+    let options = "--plies 5..12 --min-game 1 --quiet-positions";
+    for name in ["quiet.pgn", "quiet.epd"] {
+        ok(
+            dir,
+            &format!("make-book -q {games} {options} --suite {name}"),
+        );
+    }
+    let query = ["--position", "turn = white"];
+    let line = format!("make-book -q {games} {options} --suite white.epd");
+    ok(
+        dir,
+        &[&Vec::from_iter(line.split(' '))[..], &query].concat(),
+    );
+    ok(
+        dir,
+        &format!("convert -q games.obs.db3 database.epd {options}"),
+    );
+    let mut arguments = vec![dir, Path::new("5"), Path::new("12")];
+    arguments.extend(samples.iter().map(|path| path.as_path()));
+    run_python(&python, "quiet_suites.py", &arguments);
+    // A query selects the same positions of a database.
+    let line = format!("convert -q games.obs.db3 white-database.epd {options}");
+    ok(
+        dir,
+        &[&Vec::from_iter(line.split(' '))[..], &query].concat(),
+    );
+    let all = fs::read_to_string(dir.join("database.epd")).unwrap();
+    let expected: Vec<&str> = all.lines().filter(|line| line.contains(" w ")).collect();
+    let white = fs::read_to_string(dir.join("white-database.epd")).unwrap();
+    assert_eq!(Vec::from_iter(white.lines()), expected);
+}
+
+/// A range of lengths gives the entries of all lengths in it.
+#[test]
+fn suites_have_openings_of_several_lengths() {
+    let dir = made();
+    let dir = dir.path();
+    let samples = ["famous.pgn", "selfplay.pgn"].map(|name| sample(name).display().to_string());
+    let samples = samples.join(" ");
+    for options in ["", "--seed 3", "--quiet-positions --tags"] {
+        let database = |plies: &str, out: &str| {
+            lines(
+                dir,
+                &format!("games.obs.db3 {out} --plies {plies} --min-game 2 {options}"),
+                out,
+            )
+        };
+        let games = |plies: &str, out: &str| {
+            games_suite(
+                dir,
+                &format!("{samples} --plies {plies} --min-game 2 {options}"),
+                out,
+            )
+        };
+        let book = |plies: &str, out: &str| {
+            lines(
+                dir,
+                &format!("book.bin {out} --plies {plies} {options}"),
+                out,
+            )
+        };
+        let of = |suite: &dyn Fn(&str, &str) -> Vec<String>, plies: &str| {
+            let text = suite(plies, "s.pgn").join("\n");
+            let found = movetexts(&text);
+            let set = BTreeSet::from_iter(found.iter().cloned());
+            assert_eq!(set.len(), found.len());
+            set
+        };
+        for suite in [
+            &database as &dyn Fn(&str, &str) -> Vec<String>,
+            &games,
+            &book,
+        ] {
+            let mut expected = BTreeSet::new();
+            let mut positions = BTreeSet::new();
+            for plies in ["2", "3", "4"] {
+                expected.extend(of(suite, plies));
+                let found = suite(plies, "s.epd");
+                positions.extend(found.iter().map(|epd| position(epd).to_owned()));
+            }
+            assert_eq!(of(suite, "2..4"), expected, "{options}");
+            let found = suite("2..4", "s.epd");
+            assert_eq!(found.len(), positions.len(), "{options}");
+            let found = found.iter().map(|epd| position(epd).to_owned());
+            assert_eq!(BTreeSet::from_iter(found), positions, "{options}");
+            assert_eq!(suite("3..3", "s.epd"), suite("3", "s.epd"));
+            // The most played lines are the first of all.
+            if options.is_empty() {
+                let all = suite("2..4", "s.pgn").join("\n");
+                let all = movetexts(&all);
+                let limited = |plies: &str, out: &str| suite(&format!("{plies} --limit 9"), out);
+                let some = limited("2..4", "s.pgn").join("\n");
+                assert_eq!(movetexts(&some), all[..9]);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_game_counts_once_for_a_position_that_it_reaches_after_several_lengths() {
+    let dir = temp();
+    let dir = dir.path();
+    fs::write(
+        dir.join("games.pgn"),
+        "1. Nf3 Nf6 2. Ng1 Ng8 3. Nf3 1-0\n\n1. Nf3 d5 0-1\n\n1. e4 e5 2. Nf3 1-0\n",
+    )
+    .unwrap();
+    let epds = games_suite(dir, "games.pgn --plies 1..5 --min-game 1", "s.epd");
+    let of = |board: &str| {
+        let found = epds.iter().filter(|epd| epd.starts_with(board));
+        Vec::from_iter(found.map(|epd| epd.split('"').nth(1).unwrap().to_owned()))
+    };
+    let nf3 = "rnbqkbnr/pppppppp/8/8/8/5N2/PPPPPPPP/RNBQKB1R b";
+    assert_eq!(of(nf3), ["2 games, White scored 50.0%"]);
+    let longest = "rnbqkbnr/pppp1ppp/8/4p3/4P3/5N2/PPPP1PPP/RNBQKB1R b";
+    assert_eq!(of(longest), ["1 game, White scored 100.0%"]);
+}
+
+/// A position that one line reaches by a capture and another by a quiet move is kept, but not the first line.
+#[test]
+fn a_quiet_position_needs_one_line_with_a_quiet_last_move() {
+    let dir = temp();
+    let dir = dir.path();
+    let by_capture = "1. e4 d5 2. exd5 Nf6 3. Nf3 g6 4. d4 Nxd5";
+    let by_pawn = "1. e4 d5 2. exd5 Nf6 3. Nf3 Nxd5 4. d4 g6";
+    let line = |out: &str, plies: usize| {
+        format!(
+            "make-book -q games.pgn --suite {out} --plies {plies} --min-game 1 --quiet-positions --force"
+        )
+    };
+    fs::write(
+        dir.join("games.pgn"),
+        games_of(&[(by_capture, &["1-0"]), (by_pawn, &["0-1"])]),
+    )
+    .unwrap();
+    ok(dir, &*line("s.epd", 8));
+    let text = fs::read_to_string(dir.join("s.epd")).unwrap();
+    let end = "rnbqkb1r/ppp1pp1p/6p1/3n4/3P4/5N2/PPP2PPP/RNBQKB1R w KQkq - c0 \"2 games, White scored 50.0%\";\n";
+    assert_eq!(text, end);
+    ok(dir, &*line("s.pgn", 8));
+    let text = fs::read_to_string(dir.join("s.pgn")).unwrap();
+    assert_eq!(movetexts(&text).len(), 1, "{text}");
+    assert!(text.contains("Nxd5 4. d4 g6"), "{text}");
+    // The last moves are a capture, a check, and a move that leaves a pawn unprotected.
+    for (moves, plies) in [
+        (by_capture, 8),
+        ("1. e4 d5 2. Bb5+", 3),
+        ("1. e4 d5 2. Nf3", 3),
+    ] {
+        fs::write(dir.join("games.pgn"), games_of(&[(moves, &["1-0"])])).unwrap();
+        for out in ["s.epd", "s.pgn"] {
+            let error = fails(dir, &*line(out, plies), 1);
+            let advice = format!(
+                "no line of {plies} half-moves meets the conditions: leave --quiet-positions out"
+            );
+            assert!(error.contains(&advice), "{error}");
+        }
+    }
 }
 
 #[test]

@@ -139,7 +139,7 @@ fn used(room: &Room, path: &Path, part: u8) {
     }
     if does(2) {
         let suite = Suite {
-            plies: 2,
+            plies: 2..=2,
             unique: true,
             opcodes: true,
             ..Suite::default()

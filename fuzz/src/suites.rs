@@ -29,12 +29,14 @@ pub fn run(data: &[u8]) {
     let Ok(book) = Book::open(&path) else { return };
     let bit = |number: u8| options >> number & 1 == 1;
     let suite = Suite {
-        plies: usize::from(plies % 5),
+        plies: usize::from(plies % 5)..=usize::from(plies % 5) + usize::from(plies >> 4 & 1),
         limit: bit(0).then_some(3),
         seed: bit(1).then_some(options.into()),
         balance: bit(2).then_some((40.0, 60.0)),
         draw_rate: None,
         evals: None,
+        quiet: plies & 32 > 0,
+        position: None,
         per_eco: (plies & 64 > 0).then_some(1),
         tags: plies & 128 > 0,
         unique: bit(3),

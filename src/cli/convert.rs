@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 use clap::ValueEnum as _;
 use polybook::{
     Error, FileKind,
+    board_query::BoardQuery,
     book::{Book, begin_book},
-    convert::{Convert, ConvertBook, Converted, SuiteFormat, TableFormat},
-    counts::MoveFilter,
+    convert::{Convert, ConvertBook, Converted, Suite, SuiteFormat, TableFormat},
+    counts::{Memory, MoveFilter},
     obs::{Info, Obs},
     position::Variant,
     storage::output::{AtomicFile, begin_text},
@@ -75,6 +76,11 @@ pub struct Args {
 
     #[command(flatten)]
     suite: SuiteArgs,
+
+    /// Keep only openings of the suite whose final position meets QUERY, such as "P[d] = 1 and P[c,e] = 0" for an isolated
+    /// pawn. docs/search.md describes the language
+    #[arg(long, value_name = "QUERY", help_heading = "Opening suites")]
+    position: Option<BoardQuery>,
 
     /// Leave lines out of the suite if they contain a move of weight 0. Only databases contain such moves
     #[arg(long, help_heading = "Opening suites")]
@@ -183,7 +189,7 @@ fn database(
     }
     let memory = args.resources.memory();
     let evals = args.evals.store(args.suite.needs_evals())?;
-    let suite = args.suite.suite(variant, &memory, evals)?;
+    let suite = suite(args, variant, &memory, evals)?;
     let filter = args.weighting.move_filter(&default_filter(format));
     if let Some(missing) = missing(obs.info(), format, &filter) {
         let name = input::name(&args.input);
@@ -245,7 +251,7 @@ fn book(
     if !format.is_suite() {
         args.suite.refuse_except_from(SUITES)?;
     }
-    let suite = args.suite.suite(variant, &memory, evals)?;
+    let suite = suite(args, variant, &memory, evals)?;
     let convert = ConvertBook {
         memory: memory.share(2),
         ..ConvertBook::new(&book, variant)
@@ -264,6 +270,19 @@ fn book(
             );
             return Err(Usage(usage).into());
         }
+    })
+}
+
+/// Returns the settings of the suite that the options request.
+fn suite(
+    args: &Args,
+    variant: Variant,
+    memory: &Memory,
+    evals: Option<&Path>,
+) -> anyhow::Result<Suite> {
+    Ok(Suite {
+        position: args.position.clone(),
+        ..args.suite.suite(variant, memory, evals)?
     })
 }
 
@@ -288,9 +307,11 @@ fn refuse_unused(args: &Args, format: TargetFormat) -> Result<(), Usage> {
             "applies only if the output is a table in CSV (.csv)",
         )?;
     }
-    if args.weighted && !format.is_suite() {
+    if !format.is_suite() {
+        let position = args.position.as_ref().map(|_| "--position");
+        let weighted = args.weighted.then_some("--weighted");
         Usage::refuse(
-            Some("--weighted"),
+            weighted.or(position),
             "applies only if the output is a suite (.pgn or .epd)",
         )?;
     }
@@ -384,7 +405,7 @@ fn summary(args: &Args, format: TargetFormat, converted: &Converted) -> String {
             "warning: polybook did not examine all lines of this length, so some lines may be missing from the suite\n",
         );
     }
-    let plies = args.suite.settings().plies;
+    let plies = &args.suite.settings().plies;
     let length = match format {
         TargetFormat::Pgn => length_suffix(SuiteFormat::Pgn, plies),
         TargetFormat::Epd => length_suffix(SuiteFormat::Epd, plies),

@@ -33,7 +33,7 @@ use polybook::{
     position::{Variant, VariantChoice},
     selection::{Condition, Duplicates},
     storage::output::is_regular_file,
-    suite::SuiteFormat,
+    suite::{Suite, SuiteFormat},
     text::shell_path,
 };
 
@@ -265,6 +265,7 @@ fn configured(mut args: Args) -> anyhow::Result<MakeBook> {
     if args.drop_duplicates {
         selection.duplicates = Some(Duplicates::Once);
     }
+    let position = selection.board_query();
     let inputs = inputs(args.pgn, args.inputs, args.untagged.untagged_variant)?;
     let is_stdin = |input: &Input| input.path() == Path::new("-");
     if args.in_suite.reads_standard_input() && inputs.iter().any(is_stdin) {
@@ -339,7 +340,7 @@ fn configured(mut args: Args) -> anyhow::Result<MakeBook> {
     if let Some((path, format)) = suite {
         let variant = args.variant.only().unwrap_or_default();
         let suite = args.in_suite.suite(variant, &memory, evals)?;
-        run = run.suite(path, format, suite);
+        run = run.suite(path, format, Suite { position, ..suite });
     }
     Ok(run)
 }
@@ -682,7 +683,7 @@ fn outputs(text: &mut String, report: &Report) {
         } else {
             SuiteFormat::Pgn
         };
-        let text = entries(suite, thing, &length_suffix(format, suite.plies));
+        let text = entries(suite, thing, &length_suffix(format, &suite.plies));
         say(&suite.path, text + &left_out);
     }
 }
@@ -705,10 +706,10 @@ fn entries(suite: &SuiteReport, thing: &str, suffix: &str) -> String {
     }
     if suite.outside > 0 {
         text += &format!(
-            "; {} {} outside --{}",
+            "; {} {} not meet --{}",
             suite.outside,
-            if suite.outside == 1 { "is" } else { "are" },
-            suite.ranges.join(" and --")
+            if suite.outside == 1 { "does" } else { "do" },
+            suite.conditions.join(" and --")
         );
     }
     text

@@ -1,6 +1,7 @@
 //! The options that determine the content of an opening suite, which is a list of openings for games between engines.
 
 use std::{
+    ops::RangeInclusive,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -10,12 +11,11 @@ use polybook::{
     counts::Memory,
     evals::Evals,
     position::Variant,
-    suite::{EvalRange, Suite, SuiteFormat, read_starts},
+    suite::{EvalRange, Suite, SuiteFormat, half_moves, read_starts},
 };
 
 use super::{
     input::{self, in_memory},
-    plural,
     resources::count,
     usage::Usage,
 };
@@ -31,9 +31,10 @@ pub const ONLY_SUITE: &str = "--suite";
 #[derive(clap::Args, Debug)]
 #[command(next_help_heading = "Opening suites")]
 pub struct SuiteArgs {
-    /// End each opening of the suite after N half-moves (a half-move is one move of one side) [default: 8]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
-    plies: Option<u16>,
+    /// End each opening of the suite after N half-moves (a half-move is one move of one side) [default: 8]. With a range
+    /// such as 8..16, the suite contains openings of each of these lengths
+    #[arg(long, value_name = "N|A..B", value_parser = plies)]
+    plies: Option<Plies>,
 
     /// Write only the N most frequent openings of the suite. With --seed, write N random openings
     #[arg(long, value_name = "N", value_parser = count::<u64>(1))]
@@ -63,6 +64,11 @@ pub struct SuiteArgs {
     #[arg(long, value_name = "A..B", value_parser = centipawns, requires = "evals")]
     eval_abs: Option<(i16, i16)>,
 
+    /// Keep only openings with a quiet end: the last move is no capture, promotion or check, and no capture in the final
+    /// position wins material (static exchange evaluation)
+    #[arg(long)]
+    quiet_positions: bool,
+
     /// Write at most N openings for each opening code (ECO), such as B20. Openings without a code are not limited
     #[arg(long, value_name = "N", value_parser = count::<u64>(1))]
     per_eco: Option<u64>,
@@ -87,10 +93,10 @@ pub struct SuiteArgs {
 }
 
 /// Returns the end of a phrase such as "100 lines of 8 half-moves" or "100 positions after 8 half-moves", which
-/// describes a suite. `plies` is the number of half-moves. The result begins with " of" for a suite of lines (PGN), and
-/// with " after" for a suite of positions (EPD).
-pub fn length_suffix(format: SuiteFormat, plies: usize) -> String {
-    let plies = plural(plies as u64, "half-move");
+/// describes a suite. `plies` contains the lengths in half-moves. The result begins with " of" for a suite of lines
+/// (PGN), and with " after" for a suite of positions (EPD).
+pub fn length_suffix(format: SuiteFormat, plies: &RangeInclusive<usize>) -> String {
+    let plies = half_moves(plies);
     match format {
         SuiteFormat::Pgn => format!(" of {plies}"),
         SuiteFormat::Epd => format!(" after {plies}"),
@@ -105,6 +111,25 @@ pub fn repeated_suffix(repeated: Option<u64>) -> String {
     count.map_or_else(String::new, |count| {
         format!("; {count} left out by --unique, because another line leads to the same position")
     })
+}
+
+/// The lengths of the openings of a suite, in half-moves.
+#[derive(Copy, Clone, Debug)]
+struct Plies {
+    least: u16,
+    most: u16,
+}
+
+/// Parses a number of half-moves such as `8`, or a range such as `8..16`. Returns an error message if the text is neither,
+/// or contains 0.
+fn plies(text: &str) -> Result<Plies, &'static str> {
+    let (least, most) = text.split_once("..").unwrap_or((text, text));
+    let number = |text: &str| text.trim().parse::<u16>().ok().filter(|number| *number > 0);
+    number(least)
+        .zip(number(most))
+        .filter(|(least, most)| least <= most)
+        .map(|(least, most)| Plies { least, most })
+        .ok_or("use a number of half-moves from 1 to 65535, or a range with the lower number first, such as 8..16")
 }
 
 /// Parses a range of scores in percent, such as `45-55`. Returns its bounds, or an error message if the text is not
@@ -129,7 +154,7 @@ fn centipawns(text: &str) -> Result<(i16, i16), &'static str> {
     text.split_once("..")
         .and_then(|(low, high)| Some((number(low)?, number(high)?)))
         .filter(|(low, high)| low <= high)
-        .ok_or("use a range of centipawns with the lower number first, such as 80..120")
+        .ok_or("use two numbers of centipawns with .. between them, the lower one first, such as 80..120")
 }
 
 /// The largest evaluation that an option names, in centipawns. Larger evaluations are mates.
@@ -155,18 +180,21 @@ fn range(text: &str, things: &str, example: &str) -> Result<(f64, f64), String> 
 
 impl SuiteArgs {
     /// Returns the settings of the suite, except the evaluations and the starting positions, which must be read from
-    /// files.
+    /// files, and the condition on positions, which is an option of the command.
     pub fn settings(&self) -> Suite {
         let limit = self
             .limit
             .map(|limit| usize::try_from(limit).unwrap_or(usize::MAX));
         let default = Suite::default();
         Suite {
-            plies: self.plies.map_or(default.plies, usize::from),
+            plies: self.plies.map_or(default.plies, |Plies { least, most }| {
+                least.into()..=most.into()
+            }),
             limit,
             seed: self.seed,
             balance: self.balance,
             draw_rate: self.draw_rate,
+            quiet: self.quiet_positions,
             per_eco: self.per_eco,
             tags: self.tags,
             unique: self.unique,
@@ -175,8 +203,9 @@ impl SuiteArgs {
         }
     }
 
-    /// Returns all settings of the suite. Reads the starting positions from the file that the user named. If an option
-    /// filters positions by evaluation, also opens the store of evaluations at the path `evals`.
+    /// Returns all settings of the suite except the condition on positions. Reads the starting positions from the file
+    /// that the user named. If an option filters positions by evaluation, also opens the store of evaluations at the
+    /// path `evals`.
     pub fn suite(
         &self,
         variant: Variant,
@@ -283,6 +312,7 @@ impl SuiteArgs {
             (self.draw_rate.is_some(), "--draw-rate"),
             (self.eval.is_some(), "--eval"),
             (self.eval_abs.is_some(), "--eval-abs"),
+            (self.quiet_positions, "--quiet-positions"),
             (self.per_eco.is_some(), "--per-eco"),
             (self.tags, "--tags"),
             (self.unique, "--unique"),

@@ -2,7 +2,7 @@
 
 use std::{
     collections::BTreeMap,
-    ops::AddAssign,
+    ops::{AddAssign, RangeInclusive},
     path::PathBuf,
     sync::atomic::{AtomicU8, AtomicU64, Ordering},
 };
@@ -391,9 +391,9 @@ pub struct SuiteReport {
     /// The path of the file.
     #[serde(serialize_with = "as_text")]
     pub path: PathBuf,
-    /// The length of the lines in half-moves.
+    /// The lengths of the lines in half-moves.
     #[serde(skip)]
-    pub plies: usize,
+    pub plies: RangeInclusive<usize>,
     /// The number of lines or positions.
     pub lines: u64,
     /// The maximum number of lines or positions, or `None` if all are written.
@@ -401,12 +401,11 @@ pub struct SuiteReport {
     pub limit: Option<usize>,
     /// The number of lines or positions that were left out because fewer games than the minimum reached them.
     pub rare: u64,
-    /// The number of lines or positions that were left out because their results or evaluations are not within
-    /// `ranges`.
+    /// The number of lines or positions that were left out because they do not meet `conditions`.
     pub outside: u64,
-    /// The names of the options that restrict the results or evaluations, such as `balance` and `eval`.
+    /// The names of the options that set conditions on the last positions of lines, such as `balance` and `quiet-positions`.
     #[serde(skip)]
-    pub ranges: Vec<&'static str>,
+    pub conditions: Vec<&'static str>,
     /// The number of lines that were left out because their positions have no evaluation, if the suite is selected by
     /// evaluations.
     #[serde(skip_serializing_if = "Option::is_none")]

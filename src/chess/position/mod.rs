@@ -20,6 +20,7 @@
 //! ```
 
 mod epd;
+mod exchange;
 mod key;
 mod line;
 mod movement;
@@ -38,6 +39,7 @@ pub use self::{
 };
 pub(crate) use self::{
     epd::{exact_epd_of, is_epd_comment, operand, restored, stored},
+    exchange::{changes_material, is_quiet},
     key::{en_passant_part, standard_identities},
     line::move_words,
     movement::{line_text, looks_like_book, move_number, push_move, san},

@@ -11,12 +11,12 @@ use shakmaty::{Position, variant::VariantPosition};
 use super::{
     OTHER_STARTS, RangeCheck, Suite,
     format::{SuiteFormat, epd, note_of_games, write_ranked},
-    is_over, over_everywhere,
+    half_moves, is_over,
     ranking::{Candidate, Ranking},
 };
 use crate::{
-    chess::position::{BookMove, Keyed, Variant, push_move, restored},
-    error::{Advice, Diagnosis, Result, plural},
+    chess::position::{BookMove, Keyed, Variant, changes_material, push_move, restored},
+    error::{Advice, Diagnosis, Result},
     games::{pgn::GameResult, results::Results},
     storage::output::BufferedFile,
     storage::sort::{ByteRun, Memory, TextSorter},
@@ -141,8 +141,8 @@ pub(crate) struct LineCounts {
     most: u64,
     /// The number of lines or positions that were left out because they have too few games.
     pub rare: u64,
-    /// The number of lines or positions that were left out because their results or evaluations are outside of the
-    /// suite's ranges.
+    /// The number of lines or positions that were left out because they do not meet the suite's conditions on results,
+    /// evaluations and positions.
     pub outside: u64,
     /// The number of lines or positions that were left out because they have no evaluation.
     pub unevaluated: u64,
@@ -164,7 +164,8 @@ impl LineCounts {
             over,
             ..
         } = self;
-        let plies = plural(suite.plies as u64, "half-move");
+        let plies = half_moves(&suite.plies);
+        let has_shorter = *suite.plies.start() > 1;
         if *all == 0 {
             let starts = if suite.starts.is_empty() {
                 "the starting position"
@@ -172,7 +173,7 @@ impl LineCounts {
                 "one of the given positions"
             };
             let mut problem = Diagnosis::new(format!("no game contains {plies} after {starts}"));
-            if suite.plies > 1 {
+            if has_shorter {
                 problem = problem.advise(Advice::smaller("plies"));
             }
             problem.advise(OTHER_STARTS)
@@ -185,14 +186,15 @@ impl LineCounts {
                 "{none} in at least {min_game} games, and the most frequent one in only {most}"
             ))
             .advise(Advice::smaller("min-game"));
-            match suite.plies {
-                1 => problem,
-                _ => problem.advise(Advice::smaller("plies")),
+            if has_shorter {
+                problem.advise(Advice::smaller("plies"))
+            } else {
+                problem
             }
-        } else if *over > 0 && suite.ranges().is_empty() {
-            over_everywhere(suite.plies)
+        } else if *over > 0 && suite.conditions().is_empty() {
+            suite.over_everywhere()
         } else {
-            suite.out_of_range(&format!("line of {plies}"), *unevaluated)
+            suite.no_entry_meets(&format!("line of {plies}"), *unevaluated)
         }
     }
 }
@@ -262,43 +264,58 @@ impl Ranker<'_> {
             self.ranking.outside += 1;
             return Ok(());
         }
-        let Some((pos, opening)) = ending.position(self.suite)? else {
+        let Some(found) = ending.position(self.suite)? else {
             self.ranking.over += 1;
             return Ok(());
         };
-        let Some(operations) = self.ranking.evaluation_operations(pos.position())? else {
+        let pos = found.pos.position();
+        let Some(operations) = self
+            .ranking
+            .evaluation_operations(pos, found.has_quiet_move)?
+        else {
             return Ok(());
         };
         self.ranking.add(&Candidate {
-            text: &(epd(pos.position(), self.suite.opcodes) + &operations),
+            text: &(epd(pos, self.suite.opcodes) + &operations),
             start: &[],
-            identities: &[pos.identity()],
+            identities: &[found.pos.identity()],
             games,
-            opening: &opening,
+            opening: &found.opening,
             note: &note_of_games(ending.results),
         })
     }
 
-    /// Compares the evaluation of the last position in `ending` with the range that the suite accepts. Returns
-    /// [`RangeCheck::Kept`] if the suite does not filter by evaluation. Returns `None` if the suite filters by
-    /// evaluation, but there is no position to look up, because the game is over after every line of the group.
+    /// Checks whether the last position in `ending` meets the suite's conditions on positions and evaluations. Returns
+    /// `None` if there are such conditions, but no position to check, because the game is over after every line of the
+    /// group.
     fn evaluated(&self, ending: &LineEnd) -> Result<Option<RangeCheck>> {
-        if self.suite.evals.is_none() {
+        let suite = self.suite;
+        if suite.evals.is_none() && suite.position.is_none() && !suite.quiet {
             return Ok(Some(RangeCheck::Kept(String::new())));
         }
-        let pos = ending.position(self.suite)?;
-        pos.map(|(pos, _)| self.suite.evaluated(pos.position()))
-            .transpose()
+        let Some(found) = ending.position(suite)? else {
+            return Ok(None);
+        };
+        let pos = found.pos.position();
+        if !suite.accepts(pos, found.has_quiet_move) {
+            return Ok(Some(RangeCheck::LeftOut));
+        }
+        suite.evaluated(pos).map(Some)
     }
 
-    /// Adds a line to the ranking, unless the game is over after it. `all` contains the results of all games that
-    /// reached the last position of the line, also by other moves.
+    /// Adds a line to the ranking, unless the game is over after it, or its last move is a capture or a promotion and the
+    /// suite wants quiet ends. `all` contains the results of all games that reached the last position of the line, also
+    /// by other moves.
     fn add_line(&mut self, line: &CountedLine<'_>, all: Results) -> Result<()> {
         let Some(replayed) = line.replay(self.suite) else {
             return Ok(());
         };
         if replayed.is_over() {
             self.ranking.over += 1;
+            return Ok(());
+        }
+        if self.suite.quiet && !replayed.has_quiet_move {
+            self.ranking.outside += 1;
             return Ok(());
         }
         let Replayed {
@@ -394,16 +411,15 @@ impl LineEnd {
         Ok(())
     }
 
-    /// Returns the last position of the lines in this group, and its opening. The move counters of the position are the
-    /// smallest of all lines, and the opening is that of the line with the most games. Returns `None` if the game is
-    /// over after every line, for example by repetition.
-    fn position(&self, suite: &Suite) -> Result<Option<(Keyed<VariantPosition>, String)>> {
+    /// Returns the last position of the lines in this group. Returns `None` if the game is over after every line, for
+    /// example by repetition.
+    fn position(&self, suite: &Suite) -> Result<Option<LastPosition>> {
         let counters = |pos: &Keyed<VariantPosition>| {
             let pos = pos.position();
             (pos.halfmoves(), pos.fullmoves())
         };
         let mut known: Option<Keyed<VariantPosition>> = None;
-        let (mut opening, mut most) = (String::new(), 0);
+        let (mut opening, mut most, mut has_quiet_move) = (String::new(), 0, false);
         self.for_each_line(|line| {
             let Some(found) = line.replay(suite).filter(|found| !found.is_over()) else {
                 return Ok(());
@@ -411,12 +427,27 @@ impl LineEnd {
             if line.results.games() > most {
                 (opening, most) = (found.opening, line.results.games());
             }
+            has_quiet_move |= found.has_quiet_move;
             let best = known.take().into_iter().chain([found.pos]);
             known = best.min_by_key(counters);
             Ok(())
         })?;
-        Ok(known.map(|pos| (pos, opening)))
+        Ok(known.map(|pos| LastPosition {
+            pos,
+            opening,
+            has_quiet_move,
+        }))
     }
+}
+
+/// The position in which the lines of a group end.
+struct LastPosition {
+    /// The position, with the smallest move counters of all lines.
+    pos: Keyed<VariantPosition>,
+    /// The opening of the line with the most games.
+    opening: String,
+    /// Whether the last move of a line changes no material.
+    has_quiet_move: bool,
 }
 
 /// The fields of an encoded opening line ([`GameLine`]), together with the results of one or more games that played
@@ -472,11 +503,12 @@ impl<'a> CountedLine<'a> {
         let mut pos = Keyed::new(start_of(&self.start_bytes()));
         let mut opening = suite.opening(pos.position(), "");
         let mut identities = vec![pos.identity()];
-        let mut text = String::new();
+        let (mut text, mut has_quiet_move) = (String::new(), true);
         for mv in self.moves.as_chunks().0 {
             let before = pos.position();
             let mv = BookMove(u16::from_be_bytes(*mv)).to_move(before)?;
             push_move(&mut text, before, mv);
+            has_quiet_move = !changes_material(mv);
             pos.play(mv);
             identities.push(pos.identity());
             opening = suite.opening(pos.position(), &opening);
@@ -486,6 +518,7 @@ impl<'a> CountedLine<'a> {
             identities,
             pos,
             opening,
+            has_quiet_move,
         })
     }
 }
@@ -499,6 +532,8 @@ struct Replayed {
     /// The last position.
     pos: Keyed<VariantPosition>,
     opening: String,
+    /// Whether the last move changes no material. `true` without moves.
+    has_quiet_move: bool,
 }
 
 impl Replayed {

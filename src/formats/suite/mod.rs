@@ -14,15 +14,16 @@ mod report;
 mod source;
 mod strength;
 
-use std::sync::Arc;
+use std::{ops::RangeInclusive, sync::Arc};
 
 use shakmaty::{Color, Position, variant::VariantPosition};
 
 use crate::{
-    chess::position::{LineError, Variant, is_epd_comment},
+    chess::position::{LineError, Rules, Variant, is_epd_comment, is_quiet},
     error::{Advice, Diagnosis, Result, plural},
     formats::evals::Evals,
     games::{
+        board_query::BoardQuery,
         openings::{self, Opening},
         results::Results,
     },
@@ -43,8 +44,8 @@ pub use self::{
 /// are written.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Suite {
-    /// The length of each line, in half-moves. Default: 8.
-    pub plies: usize,
+    /// The lengths of the lines, in half-moves. The suite contains lines of each of these lengths. Default: 8 only.
+    pub plies: RangeInclusive<usize>,
     /// The maximum number of lines or positions, or `None` for no limit. Entries that come first in the order of the
     /// suite are kept.
     pub limit: Option<usize>,
@@ -60,6 +61,12 @@ pub struct Suite {
     /// The range of the evaluations of last positions, or `None` for all positions. Positions without an evaluation
     /// are left out. EPDs contain the evaluation as the operations `acd` and `ce`.
     pub evals: Option<EvalRange>,
+    /// Whether only lines with a quiet end are kept: the last move is no capture, promotion or check, and no capture
+    /// in the last position wins material. A position is kept if one of the lines to it has such a last move.
+    pub quiet: bool,
+    /// The condition that the last position of a line must meet, or `None` for all positions. The condition is
+    /// evaluated in this position alone, without the moves before and after it.
+    pub position: Option<BoardQuery>,
     /// The maximum number of lines or positions for each ECO code, or `None` for no limit. Entries that come first in
     /// the order of the suite are kept. Entries without a code are not limited.
     pub per_eco: Option<u64>,
@@ -79,12 +86,14 @@ pub struct Suite {
 impl Default for Suite {
     fn default() -> Suite {
         Suite {
-            plies: 8,
+            plies: 8..=8,
             limit: None,
             seed: None,
             balance: None,
             draw_rate: None,
             evals: None,
+            quiet: false,
+            position: None,
             per_eco: None,
             tags: false,
             unique: false,
@@ -113,6 +122,18 @@ impl Suite {
         }) && is_within(self.draw_rate, |results| 2 * results.draws)
     }
 
+    /// Returns `true` if the last position of a line meets the conditions [`quiet`](Suite::quiet) and
+    /// [`position`](Suite::position). `has_quiet_move` is `true` if the last move of the line changes no material.
+    fn accepts(&self, pos: &VariantPosition, has_quiet_move: bool) -> bool {
+        let holds = |query: &BoardQuery| {
+            let mut matcher = query.matcher();
+            matcher.begin(pos.rules());
+            matcher.visit(pos, None)
+        };
+        (!self.quiet || (has_quiet_move && is_quiet(pos)))
+            && self.position.as_ref().is_none_or(holds)
+    }
+
     /// Looks up the evaluation of a position, and checks whether it lies in the range that the suite accepts. A suite
     /// without such a range accepts every position.
     fn evaluated(&self, pos: &VariantPosition) -> Result<RangeCheck> {
@@ -129,25 +150,43 @@ impl Suite {
         balance.or(self.draw_rate.map(|_| "draw-rate"))
     }
 
-    /// Returns the names of all options that restrict the results or evaluations of entries to a range.
-    pub(crate) fn ranges(&self) -> Vec<&'static str> {
+    /// Returns the conditions on the last positions of lines that are set, each as the name of its option and advice for
+    /// a suite of which no line meets them.
+    fn given_conditions(&self) -> Vec<(&'static str, Advice)> {
+        let range = |name| (name, Advice::option("widen the range of {}", name));
         let options = [
-            self.balance.map(|_| "balance"),
-            self.draw_rate.map(|_| "draw-rate"),
-            self.evals.as_ref().map(EvalRange::option),
+            self.balance.map(|_| range("balance")),
+            self.draw_rate.map(|_| range("draw-rate")),
+            self.evals.as_ref().map(|evals| range(evals.option())),
+            self.quiet.then(|| {
+                (
+                    "quiet-positions",
+                    Advice::option("leave {} out", "quiet-positions"),
+                )
+            }),
+            self.position.is_some().then(|| {
+                (
+                    "position",
+                    Advice::option("give another query with {}", "position"),
+                )
+            }),
         ];
         options.into_iter().flatten().collect()
     }
 
-    /// Returns the problem that no entry lies in the ranges of the suite. `entry` describes an entry, and `unevaluated`
+    /// Returns the names of the options that set conditions on the last positions of lines.
+    pub(crate) fn conditions(&self) -> Vec<&'static str> {
+        let given = self.given_conditions().into_iter();
+        given.map(|(name, _)| name).collect()
+    }
+
+    /// Returns the problem that no entry meets the conditions of the suite. `entry` describes an entry, and `unevaluated`
     /// is the number of positions that have no evaluation.
-    fn out_of_range(&self, entry: &str, unevaluated: u64) -> Diagnosis {
+    fn no_entry_meets(&self, entry: &str, unevaluated: u64) -> Diagnosis {
         let unknown = without_evaluation(unevaluated);
-        let problem = Diagnosis::new(format!("no {entry} is in the range{unknown}"));
-        let ranges = self.ranges().into_iter();
-        ranges.fold(problem, |problem, range| {
-            problem.advise(Advice::option("widen the range of {}", range))
-        })
+        let problem = Diagnosis::new(format!("no {entry} meets the conditions{unknown}"));
+        let given = self.given_conditions().into_iter();
+        given.fold(problem, |problem, (_, advice)| problem.advise(advice))
     }
 
     /// Returns `true` if the suite needs the ECO code or the name of each entry's opening.
@@ -188,33 +227,42 @@ impl Suite {
         unevaluated: u64,
         over: u64,
     ) -> Diagnosis {
-        let plies = self.plies;
+        let shortest = *self.plies.start();
         let problem = match longest {
             0 => Diagnosis::new("no move is kept in the starting position").advise(OTHER_STARTS),
-            longest if longest < plies => Diagnosis::new(format!(
-                "the longest line has only {}, but lines of {plies} are requested",
+            longest if longest < shortest => Diagnosis::new(format!(
+                "the longest line has only {}, but lines of {shortest} are requested",
                 plural(longest as u64, "half-move")
             ))
             .advise(Advice::smaller("plies")),
-            _ if over > 0 && self.ranges().is_empty() => return over_everywhere(plies),
-            _ => return self.out_of_range("line", unevaluated),
+            _ if over > 0 && self.conditions().is_empty() => return self.over_everywhere(),
+            _ => return self.no_entry_meets("line", unevaluated),
         };
         match &advice.more {
             Some(more) => problem.advise(more.clone()),
             None => problem,
         }
     }
+
+    /// Returns the error message for a suite that is empty because the game is over after every line.
+    fn over_everywhere(&self) -> Diagnosis {
+        let advice = match self.plies.end() {
+            1 => OTHER_STARTS,
+            _ => Advice::smaller("plies"),
+        };
+        let length = half_moves(&self.plies);
+        Diagnosis::new(format!("the game is over after every line of {length}")).advise(advice)
+    }
 }
 
-/// Returns the error message for a suite that is empty because the game is over after every line. `plies` is the
-/// length of the lines in half-moves.
-fn over_everywhere(plies: usize) -> Diagnosis {
-    let advice = match plies {
-        1 => OTHER_STARTS,
-        _ => Advice::smaller("plies"),
-    };
-    let plies = plural(plies as u64, "half-move");
-    Diagnosis::new(format!("the game is over after every line of {plies}")).advise(advice)
+/// Returns a range of lengths as text, such as `8 half-moves` or `8 to 12 half-moves`.
+pub fn half_moves(plies: &RangeInclusive<usize>) -> String {
+    let (least, most) = (*plies.start(), plural(*plies.end() as u64, "half-move"));
+    if least == *plies.end() {
+        most
+    } else {
+        format!("{least} to {most}")
+    }
 }
 
 /// Advice for a suite of which no line begins in its starting positions.

@@ -9,7 +9,7 @@ use std::{
 use shakmaty::{Position, variant::VariantPosition};
 use siphasher::sip::SipHasher13;
 
-use super::{RangeCheck, Suite};
+use super::{RangeCheck, Suite, half_moves};
 use crate::{
     error::{Advice, Diagnosis, Error, Result},
     storage::sort::{Memory, TextSorter},
@@ -52,8 +52,8 @@ pub(super) struct Ranking<'a> {
     path: PathBuf,
     /// The length of the longest line that has been examined, in half-moves.
     pub longest: usize,
-    /// The number of candidates that were left out because their results or evaluations are outside of the suite's
-    /// ranges.
+    /// The number of candidates that were left out because they do not meet the suite's conditions on results, evaluations
+    /// and positions.
     pub outside: u64,
     /// The number of candidates that were left out because they have no evaluation.
     pub unevaluated: u64,
@@ -106,16 +106,23 @@ impl<'a> Ranking<'a> {
     }
 
     /// Checks whether a position can be an entry of the suite, and returns its evaluation as EPD operations. The
-    /// returned string is empty if the suite does not filter by evaluation.
+    /// returned string is empty if the suite does not filter by evaluation. `has_quiet_move` is `true` if the last move
+    /// before the position changes no material.
     ///
     /// Returns `None` if the position cannot be an entry, and increments the counter for the reason: `over` if the game
-    /// is over, `unevaluated` if the position has no evaluation, or `outside` if the evaluation is out of range.
+    /// is over, `unevaluated` if the position has no evaluation, or `outside` if the evaluation is out of range or
+    /// another condition is not met.
     pub(super) fn evaluation_operations(
         &mut self,
         pos: &VariantPosition,
+        has_quiet_move: bool,
     ) -> Result<Option<String>> {
         if pos.is_game_over() {
             self.over += 1;
+            return Ok(None);
+        }
+        if !self.suite.accepts(pos, has_quiet_move) {
+            self.outside += 1;
             return Ok(None);
         }
         let evaluated = self.suite.evaluated(pos)?;
@@ -214,9 +221,9 @@ impl<'a> Ranking<'a> {
 
 /// Returns the error for a suite that would have more than [`MAX_ENTRIES`] entries. `path` is the path of the suite.
 fn too_many(path: &Path, suite: &Suite) -> Error {
-    let plies = suite.plies;
+    let length = half_moves(&suite.plies);
     let problem = Diagnosis::new(format!(
-        "the suite would contain more than {MAX_ENTRIES} lines of {plies} half-moves"
+        "the suite would contain more than {MAX_ENTRIES} lines of {length}"
     ))
     .advise(Advice::smaller("plies"))
     .advise(Advice::option(

@@ -19,10 +19,11 @@ use shakmaty::{Position, variant::VariantPosition};
 use super::{
     Suite, SuiteSummary,
     format::{SuiteFormat, epd, note_of_times, write_ranked},
+    half_moves,
     ranking::{Candidate, Ranking},
 };
 use crate::{
-    chess::position::{Keyed, push_move, restored, stored},
+    chess::position::{Keyed, changes_material, push_move, restored, stored},
     error::{Advice, Diagnosis, Error, Result},
     formats::walk::{MoveSource, TreeMove},
     games::results::Results,
@@ -113,6 +114,8 @@ struct SuiteLine {
     /// The identities (hashes) of the positions, from the first to the last.
     identities: Vec<u64>,
     opening: String,
+    /// Whether the last move changes no material. `true` without moves.
+    has_quiet_move: bool,
     /// The number of games of the move in the line that has the fewest. This is an upper bound on the number of games
     /// in which the whole line was played.
     games: u64,
@@ -135,6 +138,7 @@ impl SuiteLine {
             identities: [&self.identities[..], &[after.identity()]].concat(),
             opening: suite.opening(after.position(), &self.opening),
             pos: after,
+            has_quiet_move: !changes_material(mv.mv),
             games: mv.games().min(self.games),
             portion,
         }
@@ -167,15 +171,16 @@ impl<S: MoveSource> SourceSuite<'_, S> {
     /// number of lines of the required length that it found. `longest` is the length in half-moves of the longest line
     /// that it examined.
     fn search_stopped(&self, path: &Path, found: u64, longest: usize) -> Error {
-        let plies = self.suite.plies;
+        let (plies, least) = (half_moves(&self.suite.plies), self.suite.plies.start());
         let reason = match found {
             0 => format!(
-                "of the first {MAX_EXTENDED_LINES} lines, none has {plies} half-moves without a repeated position, and \
+                "of the first {MAX_EXTENDED_LINES} lines, none has {least} half-moves without a repeated position, and \
                  the longest has {longest}"
             ),
             _ => format!(
-                "the source has more than {MAX_EXTENDED_LINES} lines of fewer than {plies} half-moves, so the search \
-                 stopped before it found all lines of {plies} half-moves"
+                "the source has more than {MAX_EXTENDED_LINES} lines of fewer than {} half-moves, so the search \
+                 stopped before it found all lines of {plies}",
+                self.suite.plies.end()
             ),
         };
         let mut problem = Diagnosis::new(reason)
@@ -303,7 +308,7 @@ impl<S: MoveSource> LineSearch<'_, S> {
         portion: f64,
         wanted: u64,
     ) -> Result<bool> {
-        let plies = self.of.suite.plies;
+        let plies = &self.of.suite.plies;
         let found_before = self.found;
         let start = Keyed::new(start.clone());
         let mut stack = vec![SuiteLine {
@@ -311,29 +316,32 @@ impl<S: MoveSource> LineSearch<'_, S> {
             opening: self.of.suite.opening(start.position(), ""),
             pos: start,
             text: String::new(),
+            has_quiet_move: true,
             games: u64::MAX,
             portion,
         }];
         while let Some(line) = stack.pop() {
             let length = line.identities.len() - 1;
             self.ranking.longest = self.ranking.longest.max(length);
-            if length < plies {
-                if self.looked_at == MAX_EXTENDED_LINES {
-                    return Ok(false);
+            if plies.contains(&length) {
+                if self.band.contains(line.games) {
+                    self.take(start_bytes, &line)?;
                 }
-                self.looked_at += 1;
-                self.push_continuations(&line, &mut stack)?;
+                // Lines with the same number of games are ranked by their texts, which is also the order in which the
+                // search finds them.
+                if self.band.is_one_number && self.found - found_before >= wanted {
+                    break;
+                }
+            }
+            if length >= *plies.end() {
+                self.done.add(line.portion);
                 continue;
             }
-            self.done.add(line.portion);
-            if self.band.contains(line.games) {
-                self.take(start_bytes, &line)?;
+            if self.looked_at == MAX_EXTENDED_LINES {
+                return Ok(false);
             }
-            // Lines with the same number of games are ranked by their texts, which is also the order in which the
-            // search finds them.
-            if self.band.is_one_number && self.found - found_before >= wanted {
-                break;
-            }
+            self.looked_at += 1;
+            self.push_continuations(&line, &mut stack)?;
         }
         Ok(true)
     }
@@ -363,7 +371,7 @@ impl<S: MoveSource> LineSearch<'_, S> {
         Ok(())
     }
 
-    /// Adds a line of the required length to the ranking if the last position of the line passes the filters of the
+    /// Adds a line of a required length to the ranking if the last position of the line passes the filters of the
     /// suite. `start_bytes` are the bytes that identify the starting position of the line in the ranking.
     fn take(&mut self, start_bytes: &[u8], line: &SuiteLine) -> Result<()> {
         let results = (self.of.results)(&line.pos)?;
@@ -371,7 +379,7 @@ impl<S: MoveSource> LineSearch<'_, S> {
         if !is_kept
             || self
                 .ranking
-                .evaluation_operations(line.pos.position())?
+                .evaluation_operations(line.pos.position(), line.has_quiet_move)?
                 .is_none()
         {
             return Ok(());
@@ -409,58 +417,81 @@ impl<S: MoveSource> SourceSuite<'_, S> {
                 pos: Keyed::new(pos.clone()),
                 opening: suite.opening(pos, ""),
                 before: Vec::new(),
+                has_quiet_move: true,
                 weight: 0,
                 portion: 1.0 / starts.len() as f64,
             })?;
         }
         // All starts follow the rules of one variant.
         let rules = &starts[0];
-        let mut longest = 0;
-        for ply in 0..suite.plies {
+        let mut ranking = Ranking::new(suite, &self.memory.share(4), path);
+        let (shortest, longest) = (*suite.plies.start(), *suite.plies.end());
+        // A position that is reached after several numbers of half-moves is one entry.
+        let mut ranked = (shortest < longest).then(|| SpillingSet::new(self.memory.share(4)));
+        for ply in 0..=longest {
             let mut next = Level::new(self.memory.share(4));
             level.for_each(rules, |reached| {
+                if ply >= shortest {
+                    self.rank_position(&reached, ply, &mut ranked, &mut ranking)?;
+                }
+                if ply == longest {
+                    done.add(reached.portion);
+                    return Ok(());
+                }
                 let moves = self.source.moves(reached.pos())?;
                 if moves.is_empty() {
                     done.add(reached.portion);
                 }
                 for mv in &moves {
                     for path in reached.after(mv, moves.len(), suite) {
-                        longest = ply + 1;
+                        ranking.longest = ply + 1;
                         next.add(&path)?;
                     }
                 }
                 Ok(())
             })?;
             level = next;
-            if longest <= ply {
+            if ranking.longest <= ply {
                 break;
             }
         }
-        let mut ranking = Ranking::new(suite, &self.memory.share(2), path);
-        ranking.longest = longest;
-        if longest < suite.plies {
-            return Ok(ranking);
-        }
-        level.for_each(rules, |reached| {
-            done.add(reached.portion);
-            let results = (self.results)(reached.pos())?;
-            let is_kept = suite.plies == 0 || suite.keeps(results);
-            if !is_kept {
-                return Ok(());
-            }
-            let Some(operations) = ranking.evaluation_operations(reached.pos().position())? else {
-                return Ok(());
-            };
-            ranking.add(&Candidate {
-                start: &[0; 8],
-                identities: &[reached.pos().identity()],
-                games: results.map_or(reached.weight, Results::games),
-                opening: &reached.paths[0].opening,
-                text: &(epd(reached.pos().position(), suite.opcodes) + &operations),
-                note: &results.map(note_of_times).unwrap_or_default(),
-            })
-        })?;
         Ok(ranking)
+    }
+
+    /// Adds a position to `ranking` if it passes the filters of the suite. `ply` is the number of half-moves to the
+    /// position. `ranked` contains the identities of the positions that were passed to this function before, or `None`
+    /// if a position is passed only once.
+    fn rank_position(
+        &self,
+        reached: &PositionPaths,
+        ply: usize,
+        ranked: &mut Option<SpillingSet>,
+        ranking: &mut Ranking<'_>,
+    ) -> Result<()> {
+        let suite = self.suite;
+        let pos = reached.pos();
+        let results = (self.results)(pos)?;
+        let is_kept = ply == 0 || suite.keeps(results);
+        if !is_kept {
+            return Ok(());
+        }
+        let checked = ranking.evaluation_operations(pos.position(), reached.has_quiet_move)?;
+        let Some(operations) = checked else {
+            return Ok(());
+        };
+        if let Some(ranked) = ranked
+            && !ranked.insert_key(pos.identity())?
+        {
+            return Ok(());
+        }
+        ranking.add(&Candidate {
+            start: &[0; 8],
+            identities: &[pos.identity()],
+            games: results.map_or(reached.weight, Results::games),
+            opening: &reached.paths[0].opening,
+            text: &(epd(pos.position(), suite.opcodes) + &operations),
+            note: &results.map(note_of_times).unwrap_or_default(),
+        })
     }
 }
 
@@ -471,6 +502,8 @@ struct LinePath {
     /// The identities (hashes) of the earlier positions on the path that a later move could repeat, sorted in
     /// ascending order.
     before: Vec<u64>,
+    /// Whether the last move changes no material. `true` without moves.
+    has_quiet_move: bool,
     /// The weight of the last move, or 0 if another path already includes this weight.
     weight: u64,
     /// The estimated share of all lines that take this path, from 0 to 1.
@@ -482,6 +515,8 @@ struct PositionPaths {
     /// The paths, at least one. A line must not repeat a position, so each path allows different continuations. A
     /// path is stored only if it allows a continuation that no earlier path allows.
     paths: Vec<LinePath>,
+    /// Whether the last move of a path changes no material.
+    has_quiet_move: bool,
     weight: u64,
     portion: f64,
 }
@@ -490,6 +525,7 @@ impl PositionPaths {
     fn new(path: LinePath) -> PositionPaths {
         let (weight, portion) = (path.weight, path.portion);
         PositionPaths {
+            has_quiet_move: path.has_quiet_move,
             paths: vec![path],
             weight,
             portion,
@@ -505,9 +541,10 @@ impl PositionPaths {
     /// Adds a path that leads to this position. The moves after the path may not lead to a position in its field
     /// `before` again. Paths with fewer positions in `before` must be added first.
     ///
-    /// If a stored path allows all moves that the new path allows, the new path is not stored. Only its weight and its
-    /// part of the progress are added to those of the position.
+    /// If a stored path allows all moves that the new path allows, the new path is not stored. Only its last move, its
+    /// weight and its part of the progress are added to those of the position.
     fn add(&mut self, path: LinePath) {
+        self.has_quiet_move |= path.has_quiet_move;
         self.weight += path.weight;
         self.portion += path.portion;
         let is_needless = |other: &LinePath| {
@@ -549,6 +586,7 @@ impl PositionPaths {
                 opening: suite.opening(pos.position(), &path.opening),
                 pos,
                 before,
+                has_quiet_move: !changes_material(mv.mv),
                 weight: if is_first { mv.games() } else { 0 },
                 portion: if is_first {
                     self.portion / moves as f64
@@ -568,7 +606,8 @@ impl PositionPaths {
 /// that exceed the memory budget are spilled to temporary files.
 struct Level {
     /// The paths, encoded as: the identity of the position, the number and the identities of the earlier positions,
-    /// the move counters, the weight, the portion, the position, and the opening. Sorting them groups the paths by
+    /// the move counters, the weight, the portion, whether the last move changes no material, the position, and the
+    /// opening. Sorting them groups the paths by
     /// position.
     texts: TextSorter,
 }
@@ -595,6 +634,7 @@ impl Level {
         text.extend(pos.fullmoves().get().to_be_bytes());
         text.extend(path.weight.to_be_bytes());
         text.extend(path.portion.to_be_bytes());
+        text.push(u8::from(path.has_quiet_move));
         text.extend(stored.as_bytes());
         text.push(0);
         text.extend(path.opening.as_bytes());
@@ -637,6 +677,7 @@ fn read(text: &[u8], rules: &VariantPosition) -> Option<LinePath> {
     let (numbers, pos) = rest
         .get(COUNTERS_SIZE..)?
         .split_first_chunk::<WEIGHT_AND_PORTION_SIZE>()?;
+    let (has_quiet_move, pos) = pos.split_first()?;
     let (pos, opening) = std::str::from_utf8(pos).ok()?.split_once('\0')?;
     let pos = restored(pos, rules)?;
     let ([weight, portion], _) = numbers.as_chunks() else {
@@ -652,6 +693,7 @@ fn read(text: &[u8], rules: &VariantPosition) -> Option<LinePath> {
             .copied()
             .map(u64::from_be_bytes)
             .collect(),
+        has_quiet_move: *has_quiet_move == 1,
         weight: u64::from_be_bytes(*weight),
         portion: f64::from_be_bytes(*portion),
     })
@@ -680,7 +722,7 @@ mod tests {
     fn a_stopped_search_says_whether_it_found_lines() {
         let rank = |depth, plies, fewer| {
             let suite = Suite {
-                plies,
+                plies: plies..=plies,
                 seed: Some(1),
                 ..Suite::default()
             };

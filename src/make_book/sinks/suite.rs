@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use crate::{
     chess::position::{Keyed, Variant, stored},
-    error::{Advice, Diagnosis, Error, Result, plural},
+    error::{Advice, Diagnosis, Error, Result},
     formats::suite::{self, GameLine, GameLines, SuiteFormat, is_chess960_start},
     make_book::{
         data::CollectedData,
@@ -64,11 +64,11 @@ pub(super) fn plan<'a>(
 /// Returns an error if the lines of the suite `output` are longer than `--max-ply`, the maximum number of half-moves
 /// that the run counts in each game.
 fn refuse_long(options: &MakeBook, output: &SuiteOutput) -> Result<()> {
-    let (plies, max_ply) = (output.suite.plies, options.max_ply);
-    if plies <= max_ply {
+    let (plies, max_ply) = (&output.suite.plies, options.max_ply);
+    if *plies.end() <= max_ply {
         return Ok(());
     }
-    let plies = plural(plies as u64, "half-move");
+    let plies = suite::half_moves(plies);
     let problem = Diagnosis::new(format!(
         "the suite needs lines of {plies}, but only {max_ply} of each game are counted"
     ))
@@ -108,12 +108,12 @@ impl Sink for SuiteSink<'_> {
         }
         counted.games.report.suite = Some(SuiteReport {
             path: path.clone(),
-            plies: suite.plies,
+            plies: suite.plies.clone(),
             lines: lines.entries,
             limit: suite.limit,
             rare: lines.rare,
             outside: lines.outside,
-            ranges: suite.ranges(),
+            conditions: suite.conditions(),
             unevaluated: suite.evals.as_ref().map(|_| lines.unevaluated),
             repeated: lines.repeated,
         });
@@ -135,31 +135,44 @@ impl SuiteSink<'_> {
             .filter(|epd| is_chess960 && is_chess960_start(epd))
     }
 
-    /// Returns the lines of a game that belong in the suite. If the suite has start positions (`Suite::starts`),
-    /// returns one line for each start position that the game reaches. The line begins where the game first reaches
-    /// this position. Otherwise, returns at most one line, from the start of the game. Leaves out a line if the game
-    /// ends before the line has its full length.
+    /// Returns the lines of a game that belong in the suite: one for each length that the suite has and the game
+    /// reaches. If the suite has start positions (`Suite::starts`), returns lines for each start position that the game
+    /// reaches. They begin where the game first reaches this position. Otherwise, the lines begin at the start of the
+    /// game.
+    ///
+    /// Leaves out a line that leads to the same position as a shorter one from the same start, so that the game counts
+    /// once for each position.
     fn lines(&self, game: &CountedGame<'_>) -> Vec<GameLine> {
-        let length = self.output.suite.plies;
-        let line_from = |start: &str, ply: usize| {
-            let moves = game.plies.get(ply..ply + length)?;
-            let end = game.identities.get(ply + length).copied();
-            let end = end.unwrap_or(game.last_identity);
-            let moves = moves.iter().map(|ply| ply.mv);
-            Some(GameLine::new(game.variant, start, moves, end, game.result))
+        let lengths = &self.output.suite.plies;
+        let mut found = Vec::new();
+        let mut add_from = |start: &str, first: usize| {
+            let mut ends = Vec::new();
+            for length in lengths.clone() {
+                let Some(moves) = game.plies.get(first..first + length) else {
+                    break;
+                };
+                let end = game.identities.get(first + length).copied();
+                let end = end.unwrap_or(game.last_identity);
+                if !ends.contains(&end) {
+                    ends.push(end);
+                    let moves = moves.iter().map(|ply| ply.mv);
+                    found.push(GameLine::new(game.variant, start, moves, end, game.result));
+                }
+            }
         };
         if self.wanted.is_empty() {
-            let line = self.start(game).and_then(|start| line_from(start, 0));
-            return line.into_iter().collect();
+            if let Some(start) = self.start(game) {
+                add_from(start, 0);
+            }
+            return found;
         }
         let mut met = Vec::new();
-        let mut found = Vec::new();
         for (ply, identity) in game.identities.iter().enumerate() {
             if let Some(start) = self.wanted.get(identity)
                 && !met.contains(identity)
             {
                 met.push(*identity);
-                found.extend(line_from(start, ply));
+                add_from(start, ply);
             }
         }
         found
