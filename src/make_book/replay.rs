@@ -220,13 +220,27 @@ impl<'a> Replayer<'a> {
         }
     }
 
-    /// Collects names of players for messages about the filter by names, if the run has such a filter. `unmet` is the
-    /// condition that the tags of the game do not meet. If they meet all conditions, collects the names that the filter
-    /// matches. If they do not meet the condition on players, collects the names that the filter does not match,
-    /// because a message may suggest a similar name. Stops collecting such names as soon as the filter has matched a
-    /// name.
+    /// Collects names of players and of events for messages about the filters by names, if the run has such filters. `unmet`
+    /// is the condition that the tags of the game do not meet. If they meet all conditions, collects the names of players
+    /// that the filter matches. If they do not meet the condition on players or on the event, collects the names that the
+    /// filter does not match, because a message may suggest a similar name. Stops collecting such names as soon as the
+    /// filter has matched a name.
     fn note_names(&mut self, tags: &Tags<'_>, unmet: Option<Condition>) {
         let filter = &self.options.selection;
+        if filter.event.is_some()
+            && let Some(event) = tags.get(b"Event")
+        {
+            let outcome = &mut self.outcome;
+            match unmet {
+                None => outcome.has_event = true,
+                Some(Condition::Event)
+                    if !outcome.has_event && !outcome.other_events.contains(event) =>
+                {
+                    outcome.other_events.insert(event.into());
+                }
+                Some(_) => (),
+            }
+        }
         if !filter.has_names() || unmet.is_some_and(|unmet| unmet != Condition::Player) {
             return;
         }
@@ -625,6 +639,10 @@ pub(super) struct Outcome<'a> {
     pub matched_names: FxHashMap<Box<[u8]>, u64>,
     /// Names of players that the filter by names does not match.
     pub other_names: FxHashSet<Box<[u8]>>,
+    /// Whether a game meets the conditions, including the one on the event.
+    pub has_event: bool,
+    /// Names of events that the filter by event does not match.
+    pub other_events: FxHashSet<Box<[u8]>>,
     /// The data that each sink that uses games has collected from the batch.
     pub collectors: Vec<Box<dyn BatchSink + 'a>>,
     /// All counted games of the batch, in their order, if duplicates are dropped. The totals of these games are stored

@@ -264,7 +264,7 @@ pub struct Report {
     #[serde(skip)]
     pub warnings: Vec<String>,
     /// The end of the message that no game was counted, such as `: did you mean "Tal"?`. Empty if no name in the
-    /// filters is similar to a player's name.
+    /// filters is similar to a name of a player or of an event.
     #[serde(skip)]
     pub(super) meant: String,
 }

@@ -52,6 +52,8 @@ pub(super) struct Sequencer<'a> {
     starts: Starts,
     filtered_variants: BTreeMap<VariantRejection, u64>,
     names: PlayerNames,
+    events: PlayerNames,
+    has_event: bool,
     /// The keys of the games counted so far, if duplicates are dropped.
     seen: Option<SpillingSet>,
 }
@@ -85,6 +87,11 @@ impl<'a> Sequencer<'a> {
             starts: Starts::new(&budget.starts),
             filtered_variants: BTreeMap::new(),
             names: PlayerNames::new(options.selection.names(), options.selection.name_match()),
+            events: PlayerNames::new(
+                options.selection.event.iter().cloned().collect(),
+                options.selection.name_match(),
+            ),
+            has_event: false,
             seen: options
                 .selection
                 .counts_once()
@@ -149,6 +156,12 @@ impl<'a> Sequencer<'a> {
         }
         for name in std::mem::take(&mut outcome.other_names) {
             self.names.add_other(&tag_text(&name));
+        }
+        self.has_event |= outcome.has_event;
+        if !self.has_event {
+            for event in std::mem::take(&mut outcome.other_events) {
+                self.events.add_other(&tag_text(&event));
+            }
         }
         Ok(outcome)
     }
@@ -252,6 +265,9 @@ impl<'a> Sequencer<'a> {
         self.report.warnings.extend(self.names.note());
         self.report.matched_players = self.names.matched();
         self.report.meant = self.names.did_you_mean();
+        if self.report.meant.is_empty() && !self.has_event {
+            self.report.meant = self.events.did_you_mean();
+        }
         let first_games = self
             .inputs
             .iter()

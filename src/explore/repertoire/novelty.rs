@@ -21,7 +21,10 @@ use crate::{
         tree::{MoveSource, TreeMove},
     },
     formats::explorer_index::ListKey,
-    games::pgn::{Date, GameReader, Games, commented, play_from_start, tag_text},
+    games::{
+        pgn::{Date, GameReader, Games, PlayerNames, commented, play_from_start, tag_text},
+        selection::Condition,
+    },
     task,
 };
 
@@ -122,10 +125,19 @@ pub fn new_moves(
     let most = games.memory.bytes / 2;
     let (mut waiting, mut bytes) = (Vec::new(), 0);
     let mut found = 0;
+    let mut names = PlayerNames::new(reference.filter.names(), reference.filter.name_match());
     let read = games.for_each(
         |text, reader| lookup.read(text, reader),
         |number, game| {
-            let Some(mut game) = game else { return Ok(()) };
+            let mut game = match game {
+                ReadGame::Compared(game) => *game,
+                ReadGame::Excluded(others) => {
+                    if found == 0 {
+                        others.iter().for_each(|name| names.add_other(name));
+                    }
+                    return Ok(());
+                }
+            };
             found += 1;
             game.found.game = number - 1;
             bytes += game.bytes();
@@ -138,10 +150,24 @@ pub fn new_moves(
         },
     )?;
     lookup.finish(waiting, &mut take)?;
+    let mut warnings = read.warnings();
+    if found == 0 {
+        let meant = names.did_you_mean();
+        let meant = meant.strip_prefix(": ");
+        warnings.extend(meant.map(|meant| format!("no game passes the filters: {meant}")));
+    }
     Ok(ComparedGames {
         games: found,
-        warnings: read.warnings(),
+        warnings,
     })
+}
+
+/// A game that is compared with the reference, or the names of the players of a game that the filter excludes because of
+/// these names.
+enum ReadGame {
+    Compared(Box<WaitingGame>),
+    /// Empty if the filter excludes the game for another reason.
+    Excluded(Vec<String>),
 }
 
 /// A game that waits to be compared with the reference (such as a database of earlier games). If the reference is an
@@ -202,14 +228,16 @@ struct Lookup<'a> {
 impl Lookup<'_> {
     /// Reads the current game of `reader`. `text` is the whole text that the reader reads. Looks up the positions of
     /// the game in the reference. If the reference is an index of games, leaves the look-up to
-    /// [`finish`](Lookup::finish), which looks up the positions of many games together. Returns `None` if
-    /// [`Reference::filter`] excludes the game.
-    fn read(&self, text: &[u8], reader: &mut GameReader<'_>) -> Result<Option<WaitingGame>> {
+    /// [`finish`](Lookup::finish), which looks up the positions of many games together.
+    fn read(&self, text: &[u8], reader: &mut GameReader<'_>) -> Result<ReadGame> {
         let tags = reader.tags().clone();
         let filter = self.reference.filter;
-        if !filter.admits(&tags) {
+        if let Some(unmet) = filter.unmet(&tags) {
             reader.skip_moves();
-            return Ok(None);
+            let others = filter.player_tags(&tags);
+            let others = others.filter(|(_, is_match)| unmet == Condition::Player && !is_match);
+            let others = others.map(|(name, _)| tag_text(name).into_owned());
+            return Ok(ReadGame::Excluded(others.collect()));
         }
         let name = |tag: &[u8]| tag_text(tags.get(tag).unwrap_or(b"?")).into_owned();
         let mut found = NewMove {
@@ -258,14 +286,14 @@ impl Lookup<'_> {
         }
         let result = tags.result().or(played.ending.marker).unwrap_or_default();
         if !filter.admits_played(&tags, result, played.variant, &identities, matcher.as_ref()) {
-            return Ok(None);
+            return Ok(ReadGame::Excluded(Vec::new()));
         }
         found.problem = played.ending.problem();
         if self.reference.with_text {
             found.text = text[begin..reader.offset()].to_vec();
         }
         let earlier = self.reference.earlier;
-        Ok(Some(WaitingGame {
+        Ok(ReadGame::Compared(Box::new(WaitingGame {
             found,
             start: played.start,
             before: earlier.then(|| first_day(Date::of_tags(&tags))),
@@ -273,7 +301,7 @@ impl Lookup<'_> {
             subjects,
             ends,
             known: all_known,
-        }))
+        })))
     }
 
     /// Returns `true` if the reference contains the position after the move `mv`, which was played in the position

@@ -152,7 +152,7 @@ fn likeness(wanted: &str, name: &str) -> u32 {
     (1000.0 * mean) as u32
 }
 
-/// A collection of players' names that match a name in a filter. While it contains no match, it also collects names
+/// A collection of names of players, or of events, that match a name in a filter. While it contains no match, it also collects names
 /// that are similar to a name in the filter. The search for similar names takes at most [`MAX_COMPARISONS`]
 /// comparisons.
 #[derive(Debug)]
