@@ -8,6 +8,7 @@ use serde_json::{
     Result, Serializer,
     ser::{CompactFormatter, Formatter},
 };
+use shakmaty::Color;
 
 /// Serializes `document` as JSON, and returns the bytes. The JSON has no spaces or line breaks between tokens. Numbers
 /// are rounded to six decimal places.
@@ -31,6 +32,29 @@ pub fn to_vec(document: &(impl Serialize + ?Sized)) -> Result<Vec<u8>> {
 /// strings.
 pub fn to_string(document: &(impl Serialize + ?Sized)) -> Result<String> {
     Ok(String::from_utf8(to_vec(document)?).expect("JSON is UTF-8"))
+}
+
+/// The name of a color in a document.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum ColorName {
+    White,
+    Black,
+}
+
+impl From<Color> for ColorName {
+    fn from(color: Color) -> ColorName {
+        color.fold_wb(ColorName::White, ColorName::Black)
+    }
+}
+
+/// Serializes a color as the string `white` or `black`.
+pub(crate) fn color<S: serde::Serializer>(
+    color: &Color,
+    serializer: S,
+) -> std::result::Result<S::Ok, S::Error> {
+    ColorName::from(*color).serialize(serializer)
 }
 
 /// A JSON formatter that rounds numbers to six decimal places. It writes no spaces or line breaks between tokens.

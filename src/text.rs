@@ -108,7 +108,9 @@ mod csv_writer {
             cells: impl IntoIterator<Item = Cow<'a, str>>,
         ) -> io::Result<()> {
             for cell in cells {
-                self.0.write_field(safe(&cell).as_bytes()).map_err(io_error)?;
+                self.0
+                    .write_field(safe(&cell).as_bytes())
+                    .map_err(io_error)?;
             }
             self.0.write_record(None::<&[u8]>).map_err(io_error)
         }

@@ -157,10 +157,11 @@ fn the_command_line_writes_snake_case() {
 
 /// Requests that together get every kind of JSON answer.
 #[cfg(feature = "serve")]
-const ANSWERED: [&str; 28] = [
+pub const ANSWERED: [&str; 29] = [
     "/lichess?history=true&clocks=true",
     "/lichess?history=moves&transpositions=true&resulting=true&play=e2e4",
     "/lichess?player=Morfy,+Paul",
+    "/games?player=Morfy,+Paul&play=e2e4",
     "/masters",
     "/player?player=Morphy,+Paul&color=white",
     "/games?limit=200&fold=match&duplicates=once",
@@ -190,7 +191,7 @@ const ANSWERED: [&str; 28] = [
 
 /// Requests to a server of an index of counts.
 #[cfg(feature = "serve")]
-const COUNTED: [&str; 4] = ["/lichess?history=true", "/masters", "/about", "/facets"];
+pub const COUNTED: [&str; 4] = ["/lichess?history=true", "/masters", "/about", "/facets"];
 
 /// Objects whose keys are data: speeds, rating groups, years, variants and moves.
 #[cfg(feature = "serve")]
@@ -202,11 +203,14 @@ const DATA: [&str; 5] = [
     ".history.moves",
 ];
 
+/// The files that [`ANSWERED`] needs.
 #[cfg(feature = "serve")]
-#[test]
-fn the_server_writes_camel_case() {
-    let dir = temp();
-    let dir = dir.path();
+pub const SERVED: &str =
+    "f.idx --book f.obs.db3 --book f.bin --repertoire r.pgn:white --evals e.evals";
+
+/// Makes the files of [`SERVED`], and an index of counts.
+#[cfg(feature = "serve")]
+pub fn make_served(dir: &Path) {
     fs::copy(sample("famous.pgn"), dir.join("famous.pgn")).unwrap();
     fs::copy(sample("online.pgn"), dir.join("online.pgn")).unwrap();
     let evals = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - ce 20;\n\
@@ -223,9 +227,16 @@ fn the_server_writes_camel_case() {
     ] {
         ok(dir, line);
     }
-    let all = "f.idx --book f.obs.db3 --book f.bin --repertoire r.pgn:white --evals e.evals";
+}
+
+#[cfg(feature = "serve")]
+#[test]
+fn the_server_writes_camel_case() {
+    let dir = temp();
+    let dir = dir.path();
+    make_served(dir);
     let mut undocumented = BTreeSet::new();
-    for (sources, paths) in [(all, &ANSWERED[..]), ("counted.idx", &COUNTED)] {
+    for (sources, paths) in [(SERVED, &ANSWERED[..]), ("counted.idx", &COUNTED)] {
         let served = crate::common::served::Served::start(dir, sources);
         for path in paths {
             let reply = served.ask("GET", path, "Accept: application/json\r\n");

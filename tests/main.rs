@@ -48,6 +48,8 @@ mod minimax;
 mod obs;
 mod obs_foreign;
 mod obs_merge;
+#[cfg(feature = "serve")]
+mod openapi;
 mod openings;
 mod outputs;
 #[cfg(all(unix, feature = "serve"))]

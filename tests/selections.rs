@@ -646,3 +646,27 @@ fn check_applies_conditions_to_the_side_of_the_repertoire() {
     let line = "repertoire check white.pgn --color white --contradictions --min-plies 3";
     assert!(fails(dir, line, 2).contains("conditions on games do not apply"));
 }
+
+#[test]
+fn an_event_that_no_game_has_is_answered_with_similar_events() {
+    let dir = temp();
+    let dir = dir.path();
+    let game = |event: &str| format!("[Event \"{event}\"]\n[White \"A\"]\n\n1. e4 *\n\n");
+    let games = [game("Candidates, Zürich"), game("Club championship")].concat();
+    fs::write(dir.join("games.pgn"), games).unwrap();
+    let line = "make-book games.pgn --bin book.bin --min-game 1 --event";
+    let error = fails(dir, &format!("{line} Canddates"), 1);
+    assert!(
+        error.contains("did you mean \"Candidates, Zürich\"?"),
+        "{error}"
+    );
+    // The event exists, but not in games with this player.
+    let error = fails(dir, &format!("{line} Candidates --white B"), 1);
+    assert!(!error.contains("Candidates"), "{error}");
+    let printed = run(dir, "extract games.pgn --event Canddates");
+    let said = String::from_utf8_lossy(&printed.stderr);
+    assert!(
+        said.contains("did you mean \"Candidates, Zürich\"?"),
+        "{said}"
+    );
+}

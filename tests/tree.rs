@@ -563,7 +563,11 @@ fn a_source_that_is_changed_while_its_tree_is_written_is_an_error() {
 fn a_repertoire_is_named_with_its_side() {
     let dir = temp();
     let dir = dir.path();
-    fs::write(dir.join("rep.pgn"), "1. e4 (1. d4 d5) 1... e5 (1... c5) 2. Nf3 *\n").unwrap();
+    fs::write(
+        dir.join("rep.pgn"),
+        "1. e4 (1. d4 d5) 1... e5 (1... c5) 2. Nf3 *\n",
+    )
+    .unwrap();
     fs::write(dir.join("games.pgn"), "1. e4 e5 2. Nf3 Nc6 1-0\n").unwrap();
     for (named, given) in [
         ("tree rep.pgn:white", "tree rep.pgn --color white"),

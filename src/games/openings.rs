@@ -37,6 +37,7 @@ const OPENING_TREE: &str = include_str!("../../data/opening_names.txt");
 
 /// The ECO code and the name of an opening.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, serde::Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Opening {
     /// The code of the Encyclopaedia of Chess Openings, a letter and two digits: `C60`.
     pub eco: &'static str,

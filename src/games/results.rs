@@ -3,10 +3,13 @@
 
 use std::ops::{Add, AddAssign};
 
-use serde::{Serialize, Serializer, ser::SerializeStruct};
+use serde::{Serialize, Serializer};
 use shakmaty::Color;
 
-use crate::games::pgn::{GameResult, HIGHEST_RATING, RatingGroup};
+use crate::{
+    games::pgn::{GameResult, HIGHEST_RATING, RatingGroup},
+    json::is_zero,
+};
 
 /// The numbers of games with each result.
 ///
@@ -23,7 +26,9 @@ use crate::games::pgn::{GameResult, HIGHEST_RATING, RatingGroup};
 /// assert_eq!((results.games(), results.finished()), (2, 1));
 /// assert_eq!(results.for_side(Color::Black), Wdl { wins: 1, draws: 0, losses: 0 });
 /// ```
-#[derive(Copy, Clone, PartialEq, Eq, Hash, Default, Debug)]
+#[derive(Copy, Clone, PartialEq, Eq, Hash, Default, Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(into = "AllResults")]
 pub struct Results {
     /// The number of games that White won.
     pub white: u64,
@@ -103,7 +108,19 @@ impl Results {
     ///
     /// Returns the error of `serializer`.
     pub(crate) fn without_total<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.write(serializer.serialize_struct("Results", 4)?)
+        let Results {
+            white,
+            draws,
+            black,
+            unfinished,
+        } = *self;
+        let numbers = EachResult {
+            white,
+            draws,
+            black,
+            unfinished,
+        };
+        numbers.serialize(serializer)
     }
 
     /// Serializes the numbers in the form of Lichess's explorer, whose clients add up `white`, `draws` and `black` to
@@ -131,34 +148,78 @@ impl Results {
         side: Color,
         serializer: S,
     ) -> Result<S::Ok, S::Error> {
-        let stats = self.for_side(side);
-        let mut fields = serializer.serialize_struct("Results", 4)?;
-        fields.serialize_field("wins", &stats.wins)?;
-        fields.serialize_field("draws", &stats.draws)?;
-        fields.serialize_field("losses", &stats.losses)?;
-        if self.unfinished > 0 {
-            fields.serialize_field("unfinished", &self.unfinished)?;
-        }
-        fields.end()
-    }
-
-    fn write<S: SerializeStruct>(&self, mut fields: S) -> Result<S::Ok, S::Error> {
-        fields.serialize_field("white", &self.white)?;
-        fields.serialize_field("draws", &self.draws)?;
-        fields.serialize_field("black", &self.black)?;
-        if self.unfinished > 0 {
-            fields.serialize_field("unfinished", &self.unfinished)?;
-        }
-        fields.end()
+        let Wdl {
+            wins,
+            draws,
+            losses,
+        } = self.for_side(side);
+        let numbers = ResultsOfSide {
+            wins,
+            draws,
+            losses,
+            unfinished: self.unfinished,
+        };
+        numbers.serialize(serializer)
     }
 }
 
-/// Serializes the number of games as `games`, then `white`, `draws`, `black` and, unless it is 0, `unfinished`.
-impl Serialize for Results {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut fields = serializer.serialize_struct("Results", 5)?;
-        fields.serialize_field("games", &self.games())?;
-        self.write(fields)
+/// The serialized form of [`Results`] without the number of all games.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct EachResult {
+    /// The number of games that White won.
+    white: u64,
+    /// The number of drawn games. On the routes of Lichess's API, it includes the games without a result.
+    draws: u64,
+    /// The number of games that Black won.
+    black: u64,
+    /// The number of games without a result, unless it is 0.
+    #[serde(skip_serializing_if = "is_zero")]
+    unfinished: u64,
+}
+
+/// The serialized form of [`Results`].
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct AllResults {
+    /// The number of games.
+    games: u64,
+    /// The number of games that White won.
+    white: u64,
+    /// The number of drawn games.
+    draws: u64,
+    /// The number of games that Black won.
+    black: u64,
+    /// The number of games without a result, unless it is 0.
+    #[serde(skip_serializing_if = "is_zero")]
+    unfinished: u64,
+}
+
+/// The serialized form of [`Results`] from the view of a side.
+#[derive(Serialize)]
+struct ResultsOfSide {
+    wins: u64,
+    draws: u64,
+    losses: u64,
+    #[serde(skip_serializing_if = "is_zero")]
+    unfinished: u64,
+}
+
+impl From<Results> for AllResults {
+    fn from(results: Results) -> AllResults {
+        let Results {
+            white,
+            draws,
+            black,
+            unfinished,
+        } = results;
+        AllResults {
+            games: results.games(),
+            white,
+            draws,
+            black,
+            unfinished,
+        }
     }
 }
 
@@ -291,6 +352,16 @@ impl AddAssign for Means {
 /// The quantile of the standard normal distribution for a two-sided 99 percent confidence interval.
 const QUANTILE: f64 = 2.576;
 
+/// The serialized form of [`Wdl`] without the draws.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct Decisive {
+    /// The number of games that the player won.
+    wins: u64,
+    /// The number of games that the player lost.
+    losses: u64,
+}
+
 impl Wdl {
     /// Returns the result of a single game from the view of the side `turn`. `winner` is the side that won, or `None`
     /// if neither side won.
@@ -341,10 +412,11 @@ impl Wdl {
     ///
     /// Returns the error of `serializer`.
     pub(crate) fn without_draws<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut fields = serializer.serialize_struct("Wdl", 2)?;
-        fields.serialize_field("wins", &self.wins)?;
-        fields.serialize_field("losses", &self.losses)?;
-        fields.end()
+        let decisive = Decisive {
+            wins: self.wins,
+            losses: self.losses,
+        };
+        decisive.serialize(serializer)
     }
 
     /// Returns the score of the side, from 0 to 1. The score is the share of the points that this side won; a

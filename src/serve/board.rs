@@ -20,6 +20,7 @@ use crate::{
 /// Facts about a position that follow from the rules of chess: the FEN, the legal moves, and whether the side to move
 /// is in check. The server computes them because the web page does not know the rules.
 #[derive(Clone, PartialEq, Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct PositionRules {
     /// The FEN of the position after the line.
     fen: String,
@@ -34,6 +35,7 @@ pub(super) struct PositionRules {
 /// Additional data about a position for polybook's web page, such as the legal moves. The server sends it together with
 /// the explorer's answer, which contains the results of the moves.
 #[derive(Clone, PartialEq, Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct Board {
     /// The position, or `None` if the request has `legal=0`.
     #[serde(flatten)]
@@ -72,6 +74,7 @@ pub(super) struct Board {
 
 /// How long players thought about their moves in a position, on average.
 #[derive(Clone, PartialEq, Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct ClockTimes {
     /// The number of games with the position that pass the filters.
     games: u64,
@@ -83,6 +86,7 @@ struct ClockTimes {
 
 /// A move, and how long players thought about it on average.
 #[derive(Clone, PartialEq, Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct MoveClock {
     uci: String,
     #[serde(flatten)]
@@ -91,6 +95,7 @@ struct MoveClock {
 
 /// A move, and the evaluation of the position after it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct MoveEval {
     uci: String,
     #[serde(flatten)]
@@ -99,6 +104,7 @@ struct MoveEval {
 
 /// A move in two notations: UCI and standard algebraic notation.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct WrittenMove {
     /// The move in UCI notation, in which castling is written as the king capturing its own rook.
     uci: String,
@@ -108,6 +114,8 @@ pub(super) struct WrittenMove {
 
 /// A move, and the number of games that reach the position after it by another move order.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(test, schemars(rename = "Transposition"))]
 struct Transpositions {
     uci: String,
     games: u64,
@@ -233,6 +241,7 @@ fn begins_like_fen(text: &str) -> bool {
 
 /// A move of a game, and the annotations that follow it in the text of the game.
 #[derive(Clone, PartialEq, Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct AnnotatedMove {
     #[serde(flatten)]
     mv: WrittenMove,
@@ -243,6 +252,7 @@ struct AnnotatedMove {
 /// The starting position, the moves and the tags of a game or of a pasted text. If a move cannot be played, the moves
 /// after it are left out, too.
 #[derive(Clone, PartialEq, Default, Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct Moves {
     /// The variant, by its name in the UCI protocol.
     variant: Variant,
@@ -414,6 +424,7 @@ impl Moves {
 
 /// The annotations of a move in the text of a game, such as comments and marks like `!?`.
 #[derive(Clone, PartialEq, Default, Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct Annotations {
     /// The remaining time on the player's clock, in seconds.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -7,7 +7,7 @@ use std::{
     time::SystemTime,
 };
 
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 use shakmaty::Color;
 
 use super::{Parameters, hash, refusal::Refusal};
@@ -26,6 +26,7 @@ use crate::{
         book::{Book, Entry, Scaling, Weights, shares},
         obs::{self, Obs},
     },
+    json,
     kind::FileKind,
     progress::Meter,
     storage::{
@@ -53,6 +54,7 @@ enum BookFormat {
 
 /// The name of a book, and its moves in a position.
 #[derive(Clone, PartialEq, Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct BookMoves {
     name: String,
     moves: Vec<ShownBookMove>,
@@ -61,6 +63,7 @@ pub(super) struct BookMoves {
 /// A move of a book, with its weight. The field `probability` is the weight in percent of the total weight of all moves
 /// in the position.
 #[derive(Clone, PartialEq, Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct ShownBookMove {
     uci: String,
     san: String,
@@ -185,13 +188,15 @@ const DECK_MEMORY: usize = 24 << 20;
 
 /// A repertoire that the server shows, with its name, its side and its moves.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ServedRepertoire {
     pub(super) name: String,
     /// The secret by which the visitor who sent the repertoire requests it, or `None` if the server was started with the
     /// repertoire.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) id: Option<String>,
-    #[serde(serialize_with = "named")]
+    #[serde(serialize_with = "json::color")]
+    #[cfg_attr(test, schemars(with = "json::ColorName"))]
     pub(super) color: Color,
     #[serde(skip)]
     pub(super) known: Arc<OpenedSource>,
@@ -457,11 +462,6 @@ impl EditedRepertoire {
         let deck = Arc::new(Deck::new(&self.known, variant, color, &memory, &meter)?);
         Ok(Arc::clone(self.deck.get_or_init(|| deck)))
     }
-}
-
-/// Serializes a color as the string `white` or `black`.
-fn named<S: Serializer>(color: &Color, serializer: S) -> std::result::Result<S::Ok, S::Error> {
-    color.fold_wb("white", "black").serialize(serializer)
 }
 
 #[cfg(test)]

@@ -124,21 +124,25 @@ impl ResponseBody {
 fn with_camel_keys(document: Value) -> Value {
     match document {
         Value::Object(object) => {
-            let pairs = object.into_iter().map(|(key, value)| {
-                let mut words = key.split('_');
-                let mut camel = words.next().unwrap_or_default().to_owned();
-                for word in words {
-                    let (first, rest) = word.split_at(word.len().min(1));
-                    camel += &first.to_ascii_uppercase();
-                    camel += rest;
-                }
-                (camel, with_camel_keys(value))
-            });
+            let pairs = object.into_iter();
+            let pairs = pairs.map(|(key, value)| (camel_case(&key), with_camel_keys(value)));
             Value::Object(pairs.collect())
         }
         Value::Array(values) => values.into_iter().map(with_camel_keys).collect(),
         other => other,
     }
+}
+
+/// Converts a name from snake case to camel case.
+pub(super) fn camel_case(name: &str) -> String {
+    let mut words = name.split('_');
+    let mut camel = words.next().unwrap_or_default().to_owned();
+    for word in words {
+        let (first, rest) = word.split_at(word.len().min(1));
+        camel += &first.to_ascii_uppercase();
+        camel += rest;
+    }
+    camel
 }
 
 /// Serializes a document as JSON text.

@@ -4,7 +4,6 @@
 //! does; finds the gaps of the server's repertoires; and writes these repertoires with a user's edits.
 
 use std::{
-    collections::BTreeMap,
     fs::{self, File},
     io::{BufWriter, Write},
     path::{Path, PathBuf},
@@ -23,7 +22,6 @@ use axum::{
     routing::{MethodRouter, get},
 };
 use serde::Serialize;
-use serde_json::json;
 use shakmaty::{Color, Move, Position};
 
 use super::{
@@ -76,10 +74,10 @@ pub(super) const MEMORY_BUDGET: usize = 128 << 20;
 
 /// The maximum value of the parameter `minGame`. A book contains only moves that were played in at least `minGame`
 /// games.
-const MAX_MIN_GAME: u32 = 1_000_000;
+pub(super) const MAX_MIN_GAME: u32 = 1_000_000;
 
 /// The maximum value of the parameter `depth`. The first `depth` half-moves of each game are counted.
-const MAX_DEPTH: u32 = 600;
+pub(super) const MAX_DEPTH: u32 = 600;
 
 /// The maximum time that the server may take to make a book. A request also waits for at most this time while a book is
 /// being made for another request.
@@ -265,13 +263,13 @@ fn make_book(
     if entries > 0 {
         app.keep_content(visitor, of, content);
     }
-    ResponseBody::json(&json!({
-        "games": report.totals.games.counted,
-        "positions": positions,
-        "entries": entries,
-        "bytes": size,
-        "command": (entries > 0).then_some(plan.command),
-    }))
+    ResponseBody::json(&MadeBook {
+        games: report.totals.games.counted,
+        positions,
+        entries,
+        bytes: size,
+        command: (entries > 0).then_some(plan.command),
+    })
 }
 
 /// Plans the book that a request asks for. The format of the book is PGN if `as_pgn` is `true`, otherwise Polyglot.
@@ -549,10 +547,10 @@ fn read_limited(path: &Path, what: &str, advice: &str) -> Result<Vec<u8>, Refusa
 
 /// The maximum value of the parameter `reach`. If the value is N, the repertoire answers every position that at least
 /// one in N games reaches.
-const MOST_REACH: u32 = 10_000;
+pub(super) const MOST_REACH: u32 = 10_000;
 
 /// The maximum number of gaps in a response.
-const MOST_GAPS: u32 = 10_000;
+pub(super) const MOST_GAPS: u32 = 10_000;
 
 /// Answers `/repertoire.pgn` and `/repertoire.bin`: builds a repertoire from the games that pass the filters, and
 /// returns it as a file. With the parameter `count`, stores the file for a later request instead, and returns the size
@@ -644,17 +642,17 @@ fn build_repertoire(
              --reach {one_in} --max-ply {depth}{least}{by} --out {name}",
             words.joined(),
         );
-        return ResponseBody::json(&json!({
-            "games": games,
-            "answers": built.summary.answers,
-            "minGame": built.summary.min_game,
-            "singleGame": built.summary.single_game,
-            "withoutGames": built.summary.without_games,
-            "unanswered": built.summary.unanswered,
-            "openings": built.openings,
-            "bytes": size,
-            "command": command,
-        }));
+        return ResponseBody::json(&BuiltRepertoire {
+            games,
+            answers: built.summary.answers,
+            min_game: built.summary.min_game,
+            single_game: built.summary.single_game,
+            without_games: built.summary.without_games,
+            unanswered: built.summary.unanswered,
+            openings: built.openings,
+            bytes: size,
+            command,
+        });
     }
     Ok(content)
 }
@@ -765,12 +763,14 @@ pub(super) fn report_repertoires(
         &query.filters,
     )?;
     let games = app.answered_games(&query, !games.is_empty(), stop)?;
-    let document = BTreeMap::from([("repertoires", reports)]);
+    let reports = Reports {
+        repertoires: reports,
+    };
     if wanted.is_none() && app.uploads.directory.is_some() {
         // The next repertoire that a visitor sends changes the response.
-        return app.with_reasons(games, &document, stop);
+        return app.with_reasons(games, &reports, stop);
     }
-    app.answered(key, games, &document, stop)
+    app.answered(key, games, &reports, stop)
 }
 
 /// Returns one of the server's repertoires as PGN, with the user's edits from the request. Moves that the user removed
@@ -811,9 +811,51 @@ pub(super) fn min_games(parameters: &Parameters) -> Result<Option<u64>, Refusal>
         .map(u64::from))
 }
 
+/// A description of a book that the server has made, without the book.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct MadeBook {
+    /// The number of games from which the book is made.
+    games: u64,
+    /// The number of positions in the book.
+    positions: usize,
+    /// The number of moves in the book.
+    entries: usize,
+    /// The size of the file.
+    bytes: usize,
+    /// The command line that makes the same file, or `None` if the book would be empty.
+    command: Option<String>,
+}
+
+/// A description of a repertoire that the server has built, without the repertoire.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub(super) struct BuiltRepertoire {
+    /// The number of games from which the repertoire is built.
+    games: u64,
+    /// The number of positions in which the repertoire has a move.
+    answers: u64,
+    /// The minimum number of games of a move.
+    min_game: u64,
+    /// The number of answers that were played in a single game.
+    single_game: u64,
+    /// The number of answers that were played in no game.
+    without_games: u64,
+    /// The number of positions in which the games end.
+    unanswered: u64,
+    /// The opening families that the repertoire covers.
+    openings: Vec<crate::explore::repertoire::CoveredOpening>,
+    /// The size of the file.
+    bytes: usize,
+    /// The command line that makes the same file.
+    command: String,
+}
+
 /// The response to a request for the gaps of a repertoire.
 #[derive(Serialize)]
-struct FoundGaps {
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct FoundGaps {
     /// The number of all gaps. The response lists only the likeliest gaps.
     total: usize,
     /// The number of all moves of the opponent after the ends of lines. The response lists only the likeliest ones.
@@ -824,11 +866,20 @@ struct FoundGaps {
 
 /// One of the server's repertoires, and its report about a position.
 #[derive(Serialize)]
-struct RepertoireReport<'a> {
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct RepertoireReport<'a> {
     #[serde(flatten)]
     served: &'a ServedRepertoire,
     #[serde(flatten)]
     report: LineReport,
+}
+
+/// Reports on a position.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct Reports<'a> {
+    /// The repertoires, each with its report.
+    repertoires: Vec<RepertoireReport<'a>>,
 }
 
 /// Returns the side of the requested repertoire, which the parameter `side` names. Returns an error response if the

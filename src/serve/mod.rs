@@ -41,6 +41,7 @@ mod client;
 mod content;
 mod guard;
 mod make;
+mod openapi;
 mod page;
 mod positions;
 mod practise;

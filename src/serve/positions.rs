@@ -12,13 +12,13 @@ use axum::{
     extract::{Request, State},
     response::Response,
 };
-use serde_json::json;
 
 use super::{
     Refusal, Request as ParsedRequest, Route,
     body::take_body,
     client::{StopAtEnd, while_connected},
     content::{CacheKey, ResponseBody},
+    refusal::ErrorAnswer,
     state::{AppState, Asker, ServerState, ShouldContinue},
 };
 use crate::{
@@ -27,7 +27,7 @@ use crate::{
 };
 
 /// The maximum number of positions in a request.
-const MAX_POSITIONS: usize = 1000;
+pub(super) const MAX_POSITIONS: usize = 1000;
 
 /// The maximum size of a response in bytes.
 const MAX_RESPONSE: usize = 8 << 20;
@@ -117,7 +117,9 @@ impl Batch {
                     let answer = app.answer(&self.request, &self.unknown_name, should_continue)?;
                     json::to_vec(&answer)
                 }
-                Err(err) => json::to_vec(&json!({"error": err.to_string()})),
+                Err(err) => json::to_vec(&ErrorAnswer {
+                    error: err.to_string(),
+                }),
             };
             let answer = answer.map_err(|err| Refusal::unavailable(err.to_string()))?;
             if !self.answers.is_empty() {

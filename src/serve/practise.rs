@@ -21,19 +21,21 @@ use crate::{
         explorer::Line,
         practice::{Askable, Practice, PracticeLine, Question, Random, grade, today},
         repertoire::OpenedSource,
+        tree::played,
     },
     task,
 };
 
 /// The maximum value of the parameter `new`.
-const MOST_NEW: u32 = 10_000;
+pub(super) const MOST_NEW: u32 = 10_000;
 
 /// The value of the parameter `new` if it is not given.
-const DEFAULT_NEW: u32 = 10;
+pub(super) const DEFAULT_NEW: u32 = 10;
 
 /// The response to a request for practice.
 #[derive(Serialize)]
-struct PracticeAnswer {
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct PracticeAnswer {
     #[serde(flatten)]
     askable: Askable,
     /// The result of the answer in the request.
@@ -46,6 +48,7 @@ struct PracticeAnswer {
 }
 
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct NextDue {
     /// The number of days from today.
     days: i64,
@@ -54,6 +57,7 @@ struct NextDue {
 }
 
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct GradedAnswer {
     right: bool,
     /// The moves of the repertoire. The main move comes first.
@@ -65,6 +69,7 @@ struct GradedAnswer {
 }
 
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct AskedPosition {
     #[serde(flatten)]
     rules: PositionRules,
@@ -169,7 +174,7 @@ fn practise(
         today,
     };
     let question = practice.question(Some(&line), new_left.into(), &mut Random::new(0))?;
-    ResponseBody::camel_json(&PracticeAnswer {
+    let answer = PracticeAnswer {
         askable: practice.askable(),
         graded,
         next: practice.next_due().map(|(day, positions)| NextDue {
@@ -179,7 +184,15 @@ fn practise(
         question: question
             .map(|question| asked(&question, &query.line))
             .transpose()?,
-    })
+    };
+    let games = played(
+        &app.explorer,
+        variant,
+        query.line.position(),
+        &query.filters,
+    )?;
+    let games = app.answered_games(&query, !games.is_empty(), stop)?;
+    app.with_reasons(games, &answer, stop)
 }
 
 /// Returns the numbers of positions in the parameter `skip`, which are separated by commas.

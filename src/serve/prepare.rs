@@ -27,7 +27,7 @@ use crate::{
 };
 
 /// The maximum value of the parameter `lines`, which is the number of lines to prepare that a response contains.
-const MAX_LINES: u32 = 50;
+pub(super) const MAX_LINES: u32 = 50;
 
 /// The number of lines to prepare in a response in PGN if the request does not contain the parameter `lines`.
 const DEFAULT_PGN_LINES: u32 = 7;
@@ -84,19 +84,24 @@ pub(super) fn prepare(
         should_continue: &|| !stop.load(Ordering::Relaxed),
     };
     let prepared = app.explorer.prepare(&query)?;
+    let has_games = prepared.theirs.results.games() > 0 && prepared.yours.results.games() > 0;
     if is_pgn {
         let lines = prepared.lines.as_deref().unwrap_or_default();
-        if lines.is_empty() {
+        if lines.is_empty() || !has_games {
             let should_continue = || !stop.load(Ordering::Relaxed);
             let unknown = app
                 .explorer
                 .unknown_name_while(&filters, &should_continue)?;
-            let (explorer, pos) = (&app.explorer, query.line.position());
-            let no_lines = || match explorer.max_ply_before(&filters, pos) {
+            if let Some(unknown) = unknown {
+                return Err(Refusal::bad(unknown.to_string()));
+            }
+        }
+        if lines.is_empty() {
+            let pos = query.line.position();
+            let problem = match app.explorer.max_ply_before(&filters, pos) {
                 Some(max_ply) => not_indexed(max_ply),
                 None => "there are no lines to look at first".to_owned(),
             };
-            let problem = unknown.map_or_else(no_lines, |unknown| unknown.to_string());
             return Err(Refusal::bad(problem));
         }
         let mut games = Vec::new();
@@ -117,7 +122,6 @@ pub(super) fn prepare(
         )?;
         return app.cached(key, ResponseBody::pgn(games));
     }
-    let has_games = prepared.theirs.results.games() > 0 && prepared.yours.results.games() > 0;
     let others = app.explorer.other_starts_of_players(&query)?;
     let games = AnsweredGames {
         filters: &filters,

@@ -6,7 +6,7 @@ use std::{
 };
 
 use axum::{Extension, extract, extract::State, response::Response};
-use serde_json::json;
+use serde::Serialize;
 use shakmaty::Color;
 
 use super::{
@@ -31,6 +31,12 @@ use crate::{
 /// The memory budget for reading a repertoire, in bytes.
 const MEMORY_BUDGET: usize = 32 << 20;
 
+/// The names of the parameters that a request with a repertoire accepts.
+pub(super) const RECEIVE_PARAMETERS: [&str; 2] = ["name", "side"];
+
+/// The names of the parameters that a request for the repertoires of a visitor accepts.
+pub(super) const SENT_PARAMETERS: [&str; 1] = ["id"];
+
 /// The maximum number of characters in the name of a repertoire.
 const MAX_NAME: usize = 60;
 
@@ -53,6 +59,18 @@ fn new_id() -> Result<String, Refusal> {
     let failed = |_| Refusal::unavailable("the system gives no random numbers: try again later");
     getrandom::fill(&mut bytes).map_err(failed)?;
     Ok(format!("{:032x}", u128::from_ne_bytes(bytes)))
+}
+
+/// A repertoire that a visitor sent.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct ReceivedRepertoire<'a> {
+    #[serde(flatten)]
+    served: &'a ServedRepertoire,
+    /// The problems that were found when the file was read.
+    warnings: Vec<String>,
+    /// Whether the server keeps the file after it is stopped.
+    stored: bool,
 }
 
 /// Answers `POST /repertoires`: reads the body of the request, a PGN file or a book, as a repertoire. The parameters are
@@ -87,7 +105,7 @@ fn open(
     visitor: Visitor,
     stop: &Arc<AtomicBool>,
 ) -> Result<ResponseBody, Refusal> {
-    let parameters = Parameters::parse_only(&key.query, &["name", "side"])?;
+    let parameters = Parameters::parse_only(&key.query, &RECEIVE_PARAMETERS)?;
     let color = side(&parameters)?;
     let name = name_of(parameters.text("name").unwrap_or_default());
     let id = new_id()?;
@@ -118,11 +136,13 @@ fn open(
         }
     };
     let served = Arc::new(served);
-    let mut document = json!(*served);
-    document["warnings"] = json!(warnings);
-    document["stored"] = json!(app.uploads.directory.is_some());
+    let received = ResponseBody::json(&ReceivedRepertoire {
+        served: &served,
+        warnings,
+        stored: app.uploads.directory.is_some(),
+    });
     app.uploads.keep(visitor, served);
-    ResponseBody::json(&document)
+    received
 }
 
 fn not_for(color: Color) -> Refusal {
@@ -170,10 +190,11 @@ fn opened(
 /// Answers `/repertoires`: returns those of the repertoires with the secrets in the parameter `id`, separated by commas,
 /// that the server still keeps.
 pub(super) fn list(app: &AppState, key: &CacheKey) -> Result<ResponseBody, Refusal> {
-    let parameters = Parameters::parse_only(&key.query, &["id"])?;
+    let parameters = Parameters::parse_only(&key.query, &SENT_PARAMETERS)?;
     let ids = parameters.text("id").unwrap_or_default().split(',');
     let found = ids.take(MAX_KEPT[0]).filter_map(|id| app.uploads.find(id));
-    ResponseBody::json(&found.map(|sent| json!(*sent)).collect::<Vec<_>>())
+    let found: Vec<Arc<ServedRepertoire>> = found.collect();
+    ResponseBody::json(&found.iter().map(|sent| &**sent).collect::<Vec<_>>())
 }
 
 #[cfg(test)]

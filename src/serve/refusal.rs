@@ -8,7 +8,7 @@ use axum::{
     http::{HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
-use serde_json::json;
+use serde::Serialize;
 
 use super::JSON;
 use crate::{
@@ -117,6 +117,15 @@ impl Refusal {
     }
 }
 
+/// An error.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(test, schemars(rename = "Error"))]
+pub(super) struct ErrorAnswer {
+    /// The problem, and often what to do, in one line.
+    pub(super) error: String,
+}
+
 /// Spells an option in advice as the parameter of a request. Returns `None` if requests have no such parameter. An option
 /// of a command is spelled as on the command line, because the advice is for the person who runs the server.
 pub(super) fn parameter(option: &NamedOption) -> Option<String> {
@@ -183,7 +192,10 @@ pub(super) fn as_json(mut response: Response) -> Response {
         // The text may be compressed.
         headers.remove(header::CONTENT_ENCODING);
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(JSON));
-        *response.body_mut() = Body::from(json!({"error": refusal.text}).to_string());
+        let document = serde_json::to_vec(&ErrorAnswer {
+            error: refusal.text,
+        });
+        *response.body_mut() = Body::from(document.expect("a text is JSON"));
     }
     response
 }

@@ -20,19 +20,19 @@ use crate::{
 };
 
 /// The maximum number of moves in the parameter `play`, which contains the line of a request.
-const MAX_PLIES: usize = 600;
+pub(super) const MAX_PLIES: usize = 600;
 
 /// The number of games in a response with a list of games if the request does not contain the parameter `limit`.
-const DEFAULT_PAGE_LENGTH: u32 = 20;
+pub(super) const DEFAULT_PAGE_LENGTH: u32 = 20;
 /// The maximum number of games in a response with a list of games.
-const MAX_PAGE_LENGTH: u32 = 200;
+pub(super) const MAX_PAGE_LENGTH: u32 = 200;
 
 /// The maximum number of games at the start of a list that a request may skip. The server must also rank the skipped
 /// games, which takes time.
 pub(super) const MAX_SKIP: u32 = 10_000;
 
 /// A list of the values of the parameter `variant`, for error messages.
-const VARIANTS: &str = "standard, chess960, antichess, atomic, crazyhouse, horde, kingOfTheHill, racingKings or \
+pub(super) const VARIANTS: &str = "standard, chess960, antichess, atomic, crazyhouse, horde, kingOfTheHill, racingKings or \
                         threeCheck";
 /// A list of the values of the parameter `result`, for error messages.
 const RESULTS: &str = "1-0, 0-1, 1/2-1/2, draw, *, win or loss";
@@ -67,7 +67,7 @@ const LIST_PARAMETERS: [&str; 4] = ["skip", "limit", "sort", "fold"];
 const ANSWER_PARAMETERS: [&str; 4] = ["moves", "topGames", "recentGames", "resulting"];
 
 /// The names of the parameters that exist only for the routes of Lichess's API.
-const LICHESS_PARAMETERS: [&str; 5] = ["history", "text", "transpositions", "clocks", "legal"];
+const LICHESS_PARAMETERS: [&str; 4] = ["history", "transpositions", "clocks", "legal"];
 
 /// The names of the parameters that a request for a book accepts in addition to the parameters for filters.
 const BOOK_PARAMETERS: [&str; 5] = ["side", "depth", "minGame", "weights", "count"];
@@ -154,34 +154,78 @@ pub enum Route {
 }
 
 impl Route {
-    /// Returns the names of all parameters that this route accepts. Returns `None` for a route of Lichess's API, which
-    /// ignores unknown parameters instead of refusing them.
-    fn parameters(self) -> Option<Vec<&'static str>> {
-        let groups: &[&[&str]] = match self {
-            Route::Lichess | Route::Masters | Route::Player => return None,
-            Route::Positions => &[&["variant"], &FILTER_PARAMETERS, &ANSWER_PARAMETERS],
-            Route::Games => &[&POSITION_PARAMETERS, &FILTER_PARAMETERS, &LIST_PARAMETERS],
-            Route::Facets => &[&POSITION_PARAMETERS, &FILTER_PARAMETERS],
-            Route::Openings => &[&POSITION_PARAMETERS, &FILTER_PARAMETERS, &["fold"]],
-            Route::Scores => &[&POSITION_PARAMETERS, &FILTER_PARAMETERS, &["by"]],
-            Route::Prepare => {
-                // The route has parameters of its own for the names of the two players.
-                let mut names = [&POSITION_PARAMETERS[..], &FILTER_PARAMETERS].concat();
-                names.retain(|name| !["opponent", "result", "white", "black"].contains(name));
-                return Some([&names[..], &PREPARATION_PARAMETERS].concat());
-            }
-            Route::Repertoire => &[&POSITION_PARAMETERS, &FILTER_PARAMETERS, &REPORT_PARAMETERS],
-            Route::Practise => &[
-                &POSITION_PARAMETERS,
-                &FILTER_PARAMETERS,
-                &PRACTICE_PARAMETERS,
-            ],
-            Route::Make => &[&["variant"], &FILTER_PARAMETERS, &BOOK_PARAMETERS],
-            Route::Build => &[&["variant"], &FILTER_PARAMETERS, &REPERTOIRE_PARAMETERS],
-            Route::Gaps => &[&["variant"], &FILTER_PARAMETERS, &GAP_PARAMETERS],
-            Route::Game | Route::Book => &[&POSITION_PARAMETERS, &["source"]],
+    /// Returns the names of all parameters that this route reads. A route of Lichess's API ignores other parameters, and any
+    /// other route refuses them.
+    pub(super) fn parameters(self) -> Vec<&'static str> {
+        let position = match self {
+            Route::Positions | Route::Make | Route::Build | Route::Gaps => &["variant"][..],
+            _ => &POSITION_PARAMETERS,
         };
-        Some(groups.concat())
+        let conditions = FILTER_PARAMETERS.iter().copied();
+        let own: &[&str] = match self {
+            Route::Lichess => &[
+                "moves",
+                "topGames",
+                "recentGames",
+                "resulting",
+                "history",
+                "transpositions",
+                "clocks",
+                "legal",
+            ],
+            Route::Masters => &[
+                "moves",
+                "topGames",
+                "resulting",
+                "transpositions",
+                "clocks",
+                "legal",
+            ],
+            Route::Player => &[
+                "moves",
+                "recentGames",
+                "resulting",
+                "transpositions",
+                "clocks",
+                "legal",
+            ],
+            Route::Positions => &ANSWER_PARAMETERS,
+            Route::Games => &LIST_PARAMETERS,
+            Route::Openings => &["fold"],
+            Route::Scores => &["by"],
+            Route::Prepare => &PREPARATION_PARAMETERS,
+            Route::Repertoire => &REPORT_PARAMETERS,
+            Route::Practise => &PRACTICE_PARAMETERS,
+            Route::Make => &BOOK_PARAMETERS,
+            Route::Build => &REPERTOIRE_PARAMETERS,
+            Route::Gaps => &GAP_PARAMETERS,
+            Route::Facets | Route::Game | Route::Book => &[],
+        };
+        let conditions = conditions.filter(|name| self.reads_condition(name));
+        let position = position.iter().copied();
+        position
+            .chain(conditions)
+            .chain(own.iter().copied())
+            .collect()
+    }
+
+    /// Returns `true` if this route reads the parameter `name`, which selects games.
+    fn reads_condition(self, name: &str) -> bool {
+        match self {
+            Route::Masters => ["source", "since", "until"].contains(&name),
+            Route::Game | Route::Book => name == "source",
+            Route::Player => !["rating", "ratings"].contains(&name),
+            Route::Lichess => !["rated", "modes"].contains(&name),
+            // The route has parameters of its own for the names of the two players.
+            Route::Prepare => !["opponent", "result", "white", "black"].contains(&name),
+            _ => true,
+        }
+    }
+
+    /// Returns `true` for a route of Lichess's API, which ignores unknown parameters, because clients may send parameters of
+    /// other routes.
+    fn is_of_lichess(self) -> bool {
+        matches!(self, Route::Lichess | Route::Masters | Route::Player)
     }
 }
 
@@ -225,9 +269,11 @@ impl Request {
     /// Returns an error response with status 400 if a parameter is malformed or given twice, or if a required parameter
     /// is missing. Unknown parameters are also refused, except on the routes of Lichess's API, which ignore them.
     pub fn parse(route: Route, query: &str) -> Result<Request, Refusal> {
-        let all = match route.parameters() {
-            None => Parameters::parse(query)?,
-            Some(names) => Parameters::parse_only(query, &names)?,
+        let names = route.parameters();
+        let all = if route.is_of_lichess() {
+            Parameters::split(query, |name| names.contains(&name))?.0
+        } else {
+            Parameters::parse_only(query, &names)?
         };
         let parameters = &all;
         if matches!(
@@ -256,20 +302,16 @@ impl Request {
         if let Some(moves) = parameters.length("moves")? {
             query.moves = Some(moves as usize);
         }
-        if let Some(games) = parameters.length("topGames")?
-            && route != Route::Player
-        {
+        if let Some(games) = parameters.length("topGames")? {
             query.top_games = games as usize;
         }
-        if let Some(games) = parameters.length("recentGames")?
-            && route != Route::Masters
-        {
+        if let Some(games) = parameters.length("recentGames")? {
             query.recent_games = Some(games as usize);
         }
-        if route == Route::Lichess {
-            query.years = parameters.text("history") == Some("moves");
-            let history = parameters.choice("history", "true, false or moves", boolean);
-            query.history = !query.years && history?.unwrap_or(false);
+        query.years = parameters.text("history") == Some("moves");
+        if !query.years {
+            let history = parameters.choice("history", "true, false or moves", boolean)?;
+            query.history = history.unwrap_or(false);
         }
         if route == Route::Scores {
             let by = parameters.choice("by", "rating", |name| (name == "rating").then_some(()))?;
@@ -328,17 +370,6 @@ fn line(parameters: &Parameters) -> Result<Line, Refusal> {
     Line::parse(variant, fen, play).map_err(|err| Refusal::bad(err.to_string()))
 }
 
-/// Returns `true` if a request to `route` ignores the parameter `name`, which selects games. Clients of Lichess's API
-/// may send parameters of other routes.
-fn ignores(route: Route, name: &str) -> bool {
-    match route {
-        Route::Masters | Route::Game | Route::Book => !["source", "since", "until"].contains(&name),
-        Route::Player => ["rating", "ratings"].contains(&name),
-        Route::Lichess => ["rated", "modes"].contains(&name),
-        _ => false,
-    }
-}
-
 /// Returns which games count in a request.
 ///
 /// # Errors
@@ -351,8 +382,7 @@ fn selection(route: Route, parameters: &Parameters) -> Result<Selection, Refusal
         ..Selection::default()
     };
     let conditions = parameters.0.iter();
-    let conditions = conditions
-        .filter(|(name, _)| FILTER_PARAMETERS.contains(&&**name) && !ignores(route, name));
+    let conditions = conditions.filter(|(name, _)| FILTER_PARAMETERS.contains(&&**name));
     for (name, value) in conditions {
         add_condition(&mut selection, route, name, value)?;
     }
@@ -370,9 +400,7 @@ fn selection(route: Route, parameters: &Parameters) -> Result<Selection, Refusal
             return missing("color is missing: use white, black or both");
         }
     }
-    // Clients of Lichess's API may send parameters of other routes.
-    if route.parameters().is_none() && selection.player.is_empty() && selection.opponent.is_empty()
-    {
+    if route.is_of_lichess() && selection.player.is_empty() && selection.opponent.is_empty() {
         selection.color = None;
     }
     check_selection(&selection)?;
@@ -409,7 +437,7 @@ fn add_condition(
     };
     match name {
         "color" if value == "both" => return Ok(()),
-        "since" | "until" if route.parameters().is_none() && !is_month_or_year(value) => {
+        "since" | "until" if route.is_of_lichess() && !is_month_or_year(value) => {
             return wrong("use a date of the form YYYY-MM or YYYY");
         }
         "source" | "since" | "until" | "event" | "color" | "duplicates" | "result" | "eco"
@@ -558,12 +586,16 @@ fn page(route: Route, parameters: &Parameters) -> Result<Page, Refusal> {
 }
 
 /// The names of the parameters that may be given several times.
-const REPEATABLE_PARAMETERS: [&str; 9] = [
-    "player", "opponent", "me", "with", "white", "black", "eco", "tag", "notTag",
-];
+pub(super) static REPEATABLE_PARAMETERS: LazyLock<Vec<String>> = LazyLock::new(|| {
+    let mut selection = Selection::default();
+    let conditions = selection.fields().into_iter();
+    let repeated = conditions.filter(|field| field.form.is_repeated());
+    let names = repeated.map(|field| Spelling::Parameter.of(field.name));
+    names.chain(["me", "with"].map(str::to_owned)).collect()
+});
 
-/// The parsed parameters of a request, as names and values. Only names of players,
-/// codes of openings and conditions on tags may occur several times.
+/// The parsed parameters of a request, as names and values. Only names of players, results, codes of openings and conditions
+/// on tags may occur several times.
 ///
 /// ```
 /// use polybook::serve::Parameters;
@@ -670,7 +702,10 @@ impl Parameters {
                         "the parameters {earlier} and {name} mean the same: give one of them"
                     )));
                 }
-                Some(_) if is_known(&name) && !REPEATABLE_PARAMETERS.contains(&&*name) => {
+                Some(_)
+                    if is_known(&name)
+                        && !REPEATABLE_PARAMETERS.iter().any(|known| *known == name) =>
+                {
                     return Err(Refusal::bad(format!(
                         "the parameter {name} is given twice: give the parameter once"
                     )));

@@ -2,7 +2,6 @@
 //! files of the page.
 
 use std::{
-    collections::BTreeMap,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -31,7 +30,7 @@ use super::{
     client::{READING, StopAtEnd, while_connected, while_wanted},
     content::{CacheKey, ResponseBody, not_modified},
     guard::Origin,
-    make, page,
+    make, openapi, page,
     positions::positions,
     practise, prepare, receive,
     refusal::Refusal,
@@ -40,7 +39,7 @@ use super::{
     uploads,
 };
 use crate::{
-    explore::explorer::Suggestion,
+    explore::explorer::{RatingScore, Suggestion},
     games::selection::{Duplicates, Selection},
 };
 
@@ -55,53 +54,68 @@ const TOO_LONG: &str = "reading the repertoire again for these edits takes too l
 /// Returns all routes of the server: those of the web page and those of the API. `origins` are the origins whose pages
 /// may read the responses of the API.
 pub(super) fn routes(state: Arc<AppState>, origins: &[Origin]) -> Router {
-    let of_position = [
-        ("/lichess", Route::Lichess),
-        ("/masters", Route::Masters),
-        ("/master", Route::Masters),
-        ("/player", Route::Player),
-        ("/personal", Route::Player),
-    ];
-    let api = of_position
-        .into_iter()
-        .fold(Router::new(), |api, (path, route)| {
-            let handler = async move |state: ServerState, client: Asker, request: Request| {
-                position(state, client, request, route).await
-            };
-            api.route(path, get(handler))
-        });
+    let api = with_routes(api());
+    // Unknown addresses need CORS headers too, so that a page can read the error.
     let api = api
-        .route("/masters/pgn/{id}", get(game))
-        .route("/master/pgn/{id}", get(game))
-        .route("/game/{id}", get(game))
-        .route("/games", get(games))
-        .route("/positions", post(positions))
-        .route("/book", get(book))
-        .route("/about", index(|app, key, _| app.about(key)))
-        .route("/read", index(|app, key, _| app.read(key)))
-        .route("/suggest", get(suggest))
-        .route("/book.bin", make::route(make::BOOK))
-        .route("/book.pgn", make::route(make::BOOK))
-        .route("/repertoire.bin", make::route(make::REPERTOIRE))
-        .route("/repertoire.pgn", or_posted(make::route(make::REPERTOIRE)))
-        .route("/gaps", or_posted(make::route(make::GAPS)))
-        .route("/facets", index(facets))
-        .route("/scores", index(scores))
-        .route("/openings", index(openings))
-        .route("/prepare", or_posted(index(prepare::prepare)))
-        .route("/repertoire", or_posted(index(make::report_repertoires)))
-        .method_not_allowed_fallback(async || Refusal::method())
-        // Unknown addresses need CORS headers too, so that a page can read the error.
         .fallback(async |request: Request| unknown_address(&CacheKey::of(&request)))
         .with_state(Arc::clone(&state));
     with_page(api, origins)
-        .merge(of_own_page(state))
+        .merge(with_routes(of_own_page()).with_state(state))
         .layer(CompressionLayer::new())
+}
+
+/// A path of the API, and the functions that answer its requests.
+type PathAnswers = (&'static str, MethodRouter<Arc<AppState>>);
+
+fn with_routes(routes: Vec<PathAnswers>) -> Router<Arc<AppState>> {
+    let routes = routes.into_iter();
+    routes
+        .fold(Router::new(), |api, (path, answers)| {
+            api.route(path, answers)
+        })
+        .method_not_allowed_fallback(async || Refusal::method())
+}
+
+/// Returns the routes of the API.
+pub(super) fn api() -> Vec<PathAnswers> {
+    let position = |route| {
+        get(
+            async move |state: ServerState, client: Asker, request: Request| {
+                position(state, client, request, route).await
+            },
+        )
+    };
+    vec![
+        ("/lichess", position(Route::Lichess)),
+        ("/masters", position(Route::Masters)),
+        ("/master", position(Route::Masters)),
+        ("/player", position(Route::Player)),
+        ("/personal", position(Route::Player)),
+        ("/masters/pgn/{id}", get(game)),
+        ("/master/pgn/{id}", get(game)),
+        ("/game/{id}", get(game)),
+        ("/games", get(games)),
+        ("/positions", post(positions)),
+        ("/book", get(book)),
+        ("/about", index(|app, key, _| app.about(key))),
+        ("/read", index(|app, key, _| app.read(key))),
+        ("/suggest", get(suggest)),
+        ("/book.bin", make::route(make::BOOK)),
+        ("/book.pgn", make::route(make::BOOK)),
+        ("/repertoire.bin", make::route(make::REPERTOIRE)),
+        ("/repertoire.pgn", or_posted(make::route(make::REPERTOIRE))),
+        ("/gaps", or_posted(make::route(make::GAPS))),
+        ("/facets", index(facets)),
+        ("/scores", index(scores)),
+        ("/openings", index(openings)),
+        ("/prepare", or_posted(index(prepare::prepare))),
+        ("/repertoire", or_posted(index(make::report_repertoires))),
+    ]
 }
 
 /// Returns the routes that only the server's own page may use, because they store something. Pages of other origins get no
 /// CORS headers for them.
-fn of_own_page(state: Arc<AppState>) -> Router {
+pub(super) fn of_own_page() -> Vec<PathAnswers> {
     let list = async |State(app): ServerState,
                       Extension(client): Asker,
                       request: Request|
@@ -114,11 +128,10 @@ fn of_own_page(state: Arc<AppState>) -> Router {
             .await?;
         Ok(content.answer_from_files(request.headers()))
     };
-    Router::new()
-        .route("/practise", post(practise::answer))
-        .route(uploads::PATH, get(list).post(receive::receive))
-        .method_not_allowed_fallback(async || Refusal::method())
-        .with_state(state)
+    vec![
+        ("/practise", post(practise::answer)),
+        (uploads::PATH, get(list).post(receive::receive)),
+    ]
 }
 
 /// Returns the response with status 404 for the unknown address of `request`: a page with a link for a browser, and a
@@ -133,9 +146,15 @@ fn unknown_address(request: &CacheKey) -> Response {
         .into_response()
 }
 
-/// Returns the routes `api` and the routes of the web page. Pages of `origins` may read the responses of all of them.
+/// Returns the routes `api`, the description of the API, and the routes of the web page. Pages of `origins` may read the responses of all of them.
 pub(super) fn with_page(api: Router, origins: &[Origin]) -> Router {
-    let all = Router::new().merge(page::routes()).merge(api);
+    let described = Router::new()
+        .route(openapi::PATH, get(openapi::answer))
+        .method_not_allowed_fallback(async || Refusal::method());
+    let all = Router::new()
+        .merge(page::routes())
+        .merge(described)
+        .merge(api);
     if origins.is_empty() {
         all
     } else {
@@ -358,12 +377,22 @@ async fn of_texts(
 /// A suggested player. The field `met` is the number of the player's games against the players whom the parameter
 /// `with` names.
 #[derive(Serialize)]
-struct CountedSuggestion {
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(test, schemars(rename = "Suggestion"))]
+pub(super) struct CountedSuggestion {
     #[serde(flatten)]
     suggestion: Suggestion,
     /// `None` if the request has no parameter `with`.
     #[serde(skip_serializing_if = "Option::is_none")]
     met: Option<u64>,
+}
+
+/// The results of a position by rating group.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct Scores {
+    /// The rating groups that have games.
+    scores: Vec<RatingScore>,
 }
 
 /// Answers `/suggest`: returns the names of players, events or openings that best match the text that the user has
@@ -435,8 +464,7 @@ fn scores(app: &AppState, key: &CacheKey, stop: &Arc<AtomicBool>) -> Result<Resp
     let query = app.request(key, Route::Scores)?.query;
     let scores = app.explorer.scores(&query.line, &query.filters)?;
     let games = app.answered_games(&query, !scores.is_empty(), stop)?;
-    let scores = BTreeMap::from([("scores", scores)]);
-    app.answered(key, games, &scores, stop)
+    app.answered(key, games, &Scores { scores }, stop)
 }
 
 /// Answers `/openings`: returns the openings of the games that reach a position, as JSON. `key` contains the path and

@@ -35,7 +35,7 @@ use hyper_util::{
     server::graceful::{GracefulConnection, GracefulShutdown, Watcher},
     service::TowerToHyperService,
 };
-use serde_json::{Value, json};
+use serde::Serialize;
 use tokio::{
     net::TcpStream,
     runtime::Builder,
@@ -48,7 +48,7 @@ use tokio::{
 use tokio_io_timeout::TimeoutStream;
 
 use super::{
-    BookFile, Refusal, ServedRepertoire,
+    BookFile, JSON, Refusal, ServedRepertoire,
     body::{is_body_refused, receive_body},
     client::{Client, Clients},
     content::CacheKey,
@@ -251,7 +251,8 @@ impl Listening {
 const RETRY: [(HeaderName, &str); 1] = [(header::RETRY_AFTER, "1")];
 
 /// The progress of building an index.
-#[derive(Copy, Clone, Debug, Default)]
+#[derive(Copy, Clone, Debug, Default, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct IndexProgress {
     /// The number of bytes of games that were read so far.
     pub read: u64,
@@ -295,8 +296,9 @@ impl Indexing {
         let (sources, how_far) = (self.sources, self.how_far);
         let about = move || {
             let about = about(&sources, how_far());
-            let json = [(header::CONTENT_TYPE, "application/json")];
-            std::future::ready((json, about.to_string()))
+            let json = [(header::CONTENT_TYPE, JSON)];
+            let about = serde_json::to_string(&about).expect("texts and numbers are JSON");
+            std::future::ready((json, about))
         };
         let api = Router::new().route("/about", get(about));
         let routes = with_page(api.fallback(async || not_yet()), &self.origins);
@@ -304,21 +306,55 @@ impl Indexing {
     }
 }
 
-/// Returns the JSON document for `/about` while an index is being built. It describes the server, the names of its
-/// `sources`, and the progress of the index.
-fn about(sources: &[String], progress: IndexProgress) -> Value {
-    let sources = sources
-        .iter()
-        .map(|name| json!({"name": name, "games": 0, "files": []}));
-    json!({
-        "version": env!("CARGO_PKG_VERSION"),
-        "games": 0,
-        "positions": 0,
-        "years": null,
-        "sources": sources.collect::<Vec<_>>(),
-        "books": [],
-        "indexing": {"read": progress.read, "of": progress.of, "done": progress.done},
-    })
+/// A description of the server while an index is being made.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct AboutIndexing {
+    /// The version of polybook.
+    version: &'static str,
+    /// Always 0.
+    games: u64,
+    /// Always 0.
+    positions: u64,
+    /// Always `None`.
+    years: Option<[u16; 2]>,
+    /// The sources, which have no games yet.
+    sources: Vec<FutureSource>,
+    /// Always empty.
+    books: [String; 0],
+    /// The progress of the index.
+    indexing: IndexProgress,
+}
+
+/// A source whose index is being made.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct FutureSource {
+    /// The name that was given to the source.
+    name: String,
+    /// Always 0.
+    games: u64,
+    /// Always empty.
+    files: [String; 0],
+}
+
+/// Returns the answer to `/about` while an index is being built. It describes the server, the names of its `sources`, and the
+/// progress of the index.
+fn about(sources: &[String], progress: IndexProgress) -> AboutIndexing {
+    let source = |name: &String| FutureSource {
+        name: name.clone(),
+        games: 0,
+        files: [],
+    };
+    AboutIndexing {
+        version: env!("CARGO_PKG_VERSION"),
+        games: 0,
+        positions: 0,
+        years: None,
+        sources: sources.iter().map(source).collect(),
+        books: [],
+        indexing: progress,
+    }
 }
 
 /// Creates the response to a request that the server cannot answer until the index is complete. The response asks the

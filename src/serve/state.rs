@@ -17,13 +17,13 @@ use std::{
 
 use axum::{Extension, extract::State, http::HeaderValue};
 use serde::Serialize;
-use serde_json::json;
 use shakmaty::Color;
 use tokio::sync::{oneshot, watch};
 
 use super::{
     BookFile, JSON, PGN, Parameters, Refusal, Request, Route, ServedRepertoire,
     board::{Board, Moves},
+    books::BookMoves,
     client::{Client, while_connected},
     content::{CacheKey, ResponseBody, ResponseCache, etag_of, response_cache},
     hash,
@@ -98,11 +98,18 @@ const MAX_INLINE_YEARS: u16 = 100;
 /// last one of each visitor is stored. The first one is stored even if it is larger.
 const MAX_STORED: (usize, usize) = (4, 64 << 20);
 
+/// The names of the parameters that a request for reading a text accepts.
+pub(super) const READ_PARAMETERS: [&str; 2] = ["variant", "text"];
+
+/// The names of the parameters that a request for similar names accepts.
+pub(super) const SUGGEST_PARAMETERS: [&str; 6] =
+    ["field", "text", "limit", "source", "duplicates", "with"];
+
 /// The maximum number of names in a response of `/suggest`.
-const MOST_SUGGESTED: u32 = 50;
+pub(super) const MOST_SUGGESTED: u32 = 50;
 
 /// The default number of names in a response of `/suggest`.
-const SUGGESTED: u32 = 8;
+pub(super) const SUGGESTED: u32 = 8;
 
 /// A function that returns `false` if reading the PGN text of games should be cancelled. Code that reads games calls
 /// the function repeatedly, because reading can take a long time.
@@ -230,10 +237,39 @@ pub(super) struct SuggestRequest {
 /// The explorer's answer about the moves of a position. The additional field `polybook` contains data for polybook's
 /// web page.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(test, schemars(rename = "Answer"))]
 pub(super) struct WithBoard {
     #[serde(flatten)]
     answer: Answer,
     polybook: Board,
+}
+
+/// A description of the server's games, books and repertoires.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct About<'a> {
+    #[serde(flatten)]
+    overview: &'a Overview,
+    /// The number of games of each variant, or `None` if a source contains counts from which the number cannot be
+    /// determined.
+    variants: Option<BTreeMap<&'static str, u64>>,
+    /// The names of the parameters that say which games count.
+    conditions: &'a [&'static str],
+    /// The names of the books.
+    books: Vec<&'a str>,
+    /// The repertoires with which the server was started.
+    repertoires: Vec<&'a ServedRepertoire>,
+    /// The names of the player for whom the server was started.
+    me: &'a [String],
+}
+
+/// The moves of the server's books in a position.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct BookAnswer {
+    /// The books, with their moves in the position.
+    books: Vec<BookMoves>,
 }
 
 /// The games on which a response is based. Every response about games says which games it may leave out.
@@ -248,7 +284,9 @@ pub(super) struct AnsweredGames<'a> {
 
 /// The response `answer`, with fields that explain why games may be missing from it.
 #[derive(Serialize)]
-struct WithReasons<'a, T> {
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(test, schemars(rename = "{T}"))]
+pub(super) struct WithReasons<'a, T> {
     #[serde(flatten)]
     answer: &'a T,
     /// A name in the filters that occurs in no game. `None` if games pass the filters, or if there is no such name.
@@ -577,6 +615,10 @@ impl AppState {
 
     /// Answers `/games` with a page of the games that reach a position, as PGN. If the games are long, the page
     /// contains fewer games than requested. Reading stops when `should_continue` returns `false`.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error response if the page contains no games and a name in the filters occurs in no game.
     pub(super) fn texts(
         &self,
         key: &CacheKey,
@@ -594,6 +636,14 @@ impl AppState {
             // at the end of the file.
             while !text.is_empty() && !text.ends_with(b"\n\n") {
                 text.push(b'\n');
+            }
+        }
+        // An empty text cannot contain the name that no game has.
+        if text.is_empty() {
+            let filters = &request.query.filters;
+            let unknown = self.explorer.unknown_name_while(filters, should_continue)?;
+            if let Some(unknown) = unknown {
+                return Err(Refusal::bad(unknown.to_string()));
             }
         }
         Ok(ResponseBody::pgn(text))
@@ -631,7 +681,7 @@ impl AppState {
         let books = self.books.iter();
         let books = books.map(|book| book.moves(&request.query.line));
         let books: Vec<_> = books.collect::<Result<_>>()?;
-        ResponseBody::json(&BTreeMap::from([("books", books)]))
+        ResponseBody::json(&BookAnswer { books })
     }
 
     /// Searches for what the answer to the request `key` needs and no request has found before: the duplicate games, and
@@ -757,13 +807,15 @@ impl AppState {
     /// the request, which must not have parameters.
     pub(super) fn about(&self, key: &CacheKey) -> Result<ResponseBody, Refusal> {
         Parameters::parse_only(&key.query, &[])?;
-        let mut about = json!(self.about);
-        about["variants"] = json!(self.explorer.variants(&Selection::default())?);
-        about["conditions"] = json!(request::condition_parameters());
-        about["books"] = self.books.iter().map(BookFile::name).collect();
         let repertoires = self.all_repertoires();
-        about["repertoires"] = repertoires.iter().map(|served| json!(**served)).collect();
-        about["me"] = json!(self.me);
+        let about = About {
+            overview: &self.about,
+            variants: self.explorer.variants(&Selection::default())?,
+            conditions: request::condition_parameters(),
+            books: self.books.iter().map(BookFile::name).collect(),
+            repertoires: repertoires.iter().map(|served| &**served).collect(),
+            me: &self.me,
+        };
         let about = ResponseBody::json(&about)?;
         if self.uploads.directory.is_some() {
             // The next repertoire that a visitor sends changes the response.
@@ -781,7 +833,7 @@ impl AppState {
 
     /// Answers `/read`: parses text that a user has pasted, and returns its moves or its position as JSON.
     pub(super) fn read(&self, key: &CacheKey) -> Result<ResponseBody, Refusal> {
-        let parameters = Parameters::parse_only(&key.query, &["variant", "text"])?;
+        let parameters = Parameters::parse_only(&key.query, &READ_PARAMETERS)?;
         let text = parameters.text("text").unwrap_or_default();
         ResponseBody::json(&Moves::of_text(request::variant(&parameters)?, text))
     }
@@ -820,8 +872,7 @@ impl AppState {
     ///
     /// Returns an error response if the request is invalid, or if the selected sources have no names.
     pub(super) fn suggest_request(&self, key: &CacheKey) -> Result<SuggestRequest, Refusal> {
-        let own = ["field", "text", "limit", "source", "duplicates", "with"];
-        let parameters = Parameters::parse_only(&key.query, &own)?;
+        let parameters = Parameters::parse_only(&key.query, &SUGGEST_PARAMETERS)?;
         let field = parameters.choice("field", "player, event or opening", |name| match name {
             "player" => Some(SuggestField::Player),
             "event" => Some(SuggestField::Event),
@@ -1084,7 +1135,9 @@ impl Drop for WaitsForDuplicates<'_> {
 /// A game as the web page shows it, with its moves, their annotations, and the number of games that reach each
 /// position.
 #[derive(Serialize)]
-struct OpenGame {
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(test, schemars(rename = "Game"))]
+pub(super) struct OpenGame {
     #[serde(flatten)]
     info: GameInfo,
     result: String,

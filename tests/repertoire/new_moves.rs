@@ -311,3 +311,29 @@ fn new_moves_are_written_in_the_format_of_the_ending() {
     assert!(read("n.csv").starts_with("game,white,"));
     assert!(read("n.pgn").contains("1. e4 e5"));
 }
+
+#[test]
+fn a_name_that_no_compared_game_has_is_answered_with_similar_names() {
+    let dir = temp();
+    let dir = dir.path();
+    write(
+        dir,
+        "games.pgn",
+        "[White \"Morphy, Paul\"]\n[Black \"Anderssen, Adolf\"]\n\n1. e4 e5 *\n",
+    );
+    let said = |filter: &str| {
+        let line = format!("repertoire new games.pgn --reference games.pgn {filter}");
+        let output = run(dir, &line);
+        assert!(output.status.success(), "{line}");
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    for (filter, nearest) in [
+        ("--player Morfy", "did you mean \"Morphy, Paul\"?"),
+        ("--black Andersen,", "did you mean \"Anderssen, Adolf\"?"),
+    ] {
+        assert!(said(filter).contains(nearest), "{}", said(filter));
+    }
+    for filter in ["--player Morphy", "--since 2000 --require-date"] {
+        assert!(!said(filter).contains("did you mean"), "{filter}");
+    }
+}

@@ -251,6 +251,17 @@ impl serde::Serialize for Variant {
     }
 }
 
+#[cfg(test)]
+impl schemars::JsonSchema for Variant {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Variant".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({"type": "string", "enum": Variant::ALL.map(Variant::name)})
+    }
+}
+
 /// Writes the [name](Variant::name) of the variant.
 impl fmt::Display for Variant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -30,10 +30,12 @@ use crate::{
 /// The answer to a query about a position. It contains the results of the games that reached the position, and the
 /// moves that were played in it.
 #[derive(Clone, PartialEq, Debug, serde::Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Answer {
     /// The results, which are serialized in the form of Lichess: an unfinished game is a draw.
     #[serde(flatten, serialize_with = "Results::lichess_form")]
+    #[cfg_attr(test, schemars(with = "crate::games::results::EachResult"))]
     pub results: Results,
     /// The player's results in all games of the answer, or `None` if the query does not ask for them.
     #[serde(flatten)]
@@ -58,14 +60,24 @@ pub struct Answer {
     /// for a history.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unknown_months: Option<u64>,
-    /// The results by year, for each year that has games. Games without a known year come last. `None` if the query
-    /// does not ask for years.
+    /// The results by year instead of those by month, for each year that has games. Games without a known year come
+    /// last. `None` if the query does not ask for years.
     #[serde(rename = "history", skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, schemars(schema_with = "history_schema"))]
     pub years: Option<Vec<YearCount>>,
+}
+
+/// Returns the schema of the field `history`, which has one of two forms.
+#[cfg(test)]
+fn history_schema(types: &mut schemars::SchemaGenerator) -> schemars::Schema {
+    let months = types.subschema_for::<Vec<MonthCount>>();
+    let years = types.subschema_for::<Vec<YearCount>>();
+    schemars::json_schema!({"anyOf": [months, years]})
 }
 
 /// A move that was played in the position of a query, and the results of the games in which it was played.
 #[derive(Clone, PartialEq, Debug, serde::Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct MoveAnswer {
     /// The move in UCI notation. Castling is written as king takes rook: `e1h1`.
@@ -81,6 +93,7 @@ pub struct MoveAnswer {
     pub player: Option<PlayerScore>,
     /// The results, which are serialized in the form of Lichess: an unfinished game is a draw.
     #[serde(flatten, serialize_with = "Results::lichess_form")]
+    #[cfg_attr(test, schemars(with = "crate::games::results::EachResult"))]
     pub results: Results,
     /// The game in which the move was played, if there is exactly one.
     pub game: Option<GameInfo>,
@@ -97,12 +110,14 @@ pub struct MoveAnswer {
 
 /// The results of the games that reached the position after a move, by any order of moves.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, serde::Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Resulting {
     /// The number of games that continue from the position.
     pub games: u64,
     /// The results of these games, which are those of an [`Answer`] about the position. They are serialized in the form
     /// of Lichess: an unfinished game is a draw.
     #[serde(flatten, serialize_with = "Results::lichess_form")]
+    #[cfg_attr(test, schemars(with = "crate::games::results::EachResult"))]
     pub results: Results,
     /// The number of games that end in the position, or at whose position the index ends. `None` if a source does not
     /// store it.
@@ -119,10 +134,12 @@ impl Resulting {
 
 /// The results and ratings of the player whom a query names, in all games that the answer counts.
 #[derive(Clone, PartialEq, Debug, serde::Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct PlayerTotals {
     /// The player's results in the finished games. Only `wins` and `losses` are serialized.
     #[serde(flatten, serialize_with = "Wdl::without_draws")]
+    #[cfg_attr(test, schemars(with = "crate::games::results::Decisive"))]
     pub stats: Wdl,
     /// The 80 % confidence interval of the player's score, as for moves.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -149,10 +166,12 @@ pub struct PlayerTotals {
 
 /// The results and ratings of the player whom a query names, in the games in which one move was played.
 #[derive(Clone, PartialEq, Debug, serde::Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct PlayerScore {
     /// The player's results in the finished games. Only `wins` and `losses` are serialized.
     #[serde(flatten, serialize_with = "Wdl::without_draws")]
+    #[cfg_attr(test, schemars(with = "crate::games::results::Decisive"))]
     pub stats: Wdl,
     /// The 80 % confidence interval of the player's score in percent, as for [openings](super::OpeningRow::score_range):
     /// the other games are all games of the player that pass the filters, whatever positions they reached. `None` if
@@ -175,21 +194,25 @@ pub struct PlayerScore {
 
 /// The results of the games of one month.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct MonthCount {
     /// Year and month: `2006-01`.
     pub month: String,
     /// The results, which are serialized in the form of Lichess: an unfinished game is a draw.
     #[serde(flatten, serialize_with = "Results::lichess_form")]
+    #[cfg_attr(test, schemars(with = "crate::games::results::EachResult"))]
     pub results: Results,
 }
 
 /// The results of the games of one year, and the number of games in which each move was played.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct YearCount {
     /// The year, or `None` for the games whose year is unknown.
     pub year: Option<u16>,
     /// The results, which are serialized in the form of Lichess: an unfinished game is a draw.
     #[serde(flatten, serialize_with = "Results::lichess_form")]
+    #[cfg_attr(test, schemars(with = "crate::games::results::EachResult"))]
     pub results: Results,
     /// The number of games of this year with each move of the answer. The keys are moves in UCI notation.
     pub moves: BTreeMap<String, u64>,

@@ -28,6 +28,7 @@ use crate::{
 /// number for blitz is the number of games that would pass if the filter by speed admitted only blitz and all other
 /// filters were unchanged.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Facets {
     /// The number of games that pass all filters and continue from the position.
@@ -55,6 +56,7 @@ pub struct Facets {
 
 /// The number of games in which a player has White, and the number of games in which this player has Black.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug, serde::Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ColorCount {
     /// The number of games in which the player has White.
     pub white: u64,
@@ -64,11 +66,13 @@ pub struct ColorCount {
 
 /// The results of the games of one rating group.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct RatingScore {
     /// The lowest rating of the group, or `unknown` for games without a known rating.
     pub rating: String,
     /// The results. Leave the unfinished games out of a score.
     #[serde(flatten, serialize_with = "Results::without_total")]
+    #[cfg_attr(test, schemars(with = "crate::games::results::EachResult"))]
     pub results: Results,
 }
 

@@ -20,6 +20,7 @@ use crate::{
     error::Result,
     formats::explorer_index::Best,
     games::pgn::{Mode, Speed},
+    json,
 };
 
 /// The maximum number of games that are in memory at a time while one page of a list of games is collected. A page with
@@ -34,6 +35,7 @@ type MatchEntry = (u64, BookMove, u64);
 
 /// A game in a list of games that reached a position, with its date, event and length.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ListedGame {
     /// The game, with the move that was played in the position.
     #[serde(flatten)]
@@ -57,6 +59,7 @@ pub struct ListedGame {
 /// The number of games of a match that a list leaves out, because it shows only the first game of each match. A match
 /// is all games of two players at one event.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, serde::Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct MatchGames {
     /// The number of further games of the match that pass the filters.
     pub more: u64,
@@ -64,6 +67,7 @@ pub struct MatchGames {
 
 /// One page of the list of games that reached a position.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct GameList {
     /// The number of games in the whole list.
     pub total: u64,
@@ -403,6 +407,7 @@ impl Collector for FirstGames<'_> {
 
 /// A game in an answer of the explorer, with the move that was played in the position of the query.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct PlayedGame {
     /// The move in UCI notation, castling as king takes rook; `None` if the game ended in the position, or if its next
     /// move is not indexed.
@@ -417,6 +422,7 @@ pub struct PlayedGame {
 
 /// A description of a game: its id, players, date and result.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct GameInfo {
     /// The number of the game. Games of all sources are numbered consecutively from 0.
     #[serde(skip)]
@@ -425,6 +431,7 @@ pub struct GameInfo {
     pub id: String,
     /// The winner, or `None` for a draw or a game without a result.
     #[serde(serialize_with = "as_color")]
+    #[cfg_attr(test, schemars(with = "Option<json::ColorName>"))]
     pub winner: Option<Color>,
     /// The speed of the game; `None` in [`View::Masters`](super::View::Masters).
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -447,6 +454,7 @@ pub struct GameInfo {
 
 /// A player in one game, with the name, the rating at the time and the title.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Player {
     /// The name.
     pub name: String,
@@ -519,11 +527,9 @@ pub(super) fn is_number(id: &str) -> bool {
     id.bytes().all(|byte| byte.is_ascii_digit())
 }
 
+/// Serializes a color as the string `white` or `black`, and `None` as `null`.
 fn as_color<S: serde::Serializer>(color: &Option<Color>, serializer: S) -> Result<S::Ok, S::Error> {
-    match color {
-        Some(color) => serializer.serialize_str(color.fold_wb("white", "black")),
-        None => serializer.serialize_none(),
-    }
+    serde::Serialize::serialize(&color.map(json::ColorName::from), serializer)
 }
 
 #[cfg(test)]

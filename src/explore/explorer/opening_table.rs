@@ -30,6 +30,7 @@ use crate::{
 /// filters name or, if they name no player, of White. Unfinished games do not affect scores. If the filters select
 /// games by their result, the table contains no scores, because they would describe only the selection.
 #[derive(Clone, PartialEq, Debug, serde::Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct OpeningTable {
     /// The games that reached the position and pass the filters, including games that end there.
     #[serde(flatten)]
@@ -65,6 +66,7 @@ pub struct OpeningTable {
 
 /// A row of an [`OpeningTable`]. It contains the results of one opening, or of a family of openings.
 #[derive(Clone, PartialEq, Debug, serde::Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct OpeningRow {
     /// The name.
     pub name: &'static str,
@@ -75,6 +77,7 @@ pub struct OpeningRow {
     pub results: Results,
     /// The results of the player or, if the filters name no player, of White.
     #[serde(flatten, serialize_with = "Wdl::without_draws")]
+    #[cfg_attr(test, schemars(with = "crate::games::results::Decisive"))]
     pub stats: Wdl,
     /// The score in percent. `None` if no game has a result, or if the filters select games by their result.
     pub score: Option<f64>,

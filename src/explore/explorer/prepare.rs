@@ -89,6 +89,7 @@ pub struct PrepareQuery<'a> {
 /// The player has one given color in a preparation, and the opponent has the other color. Games in which they had the
 /// opposite colors do not count.
 #[derive(Clone, PartialEq, Debug, serde::Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Preparation {
     /// All games of the opponent that pass the filters, whatever positions they reached.
     pub theirs: PlayerGames,
@@ -128,6 +129,7 @@ pub struct Preparation {
 
 /// The numbers of lines in which the player scores less than expected.
 #[derive(Copy, Clone, PartialEq, Default, Debug, serde::Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct WeakLines {
     /// The number of lines whose score was compared with the expected score, because the player has at least ten games
     /// with a result after them. Likely gaps, which are listed whatever their score is, do not count.
@@ -141,6 +143,7 @@ pub struct WeakLines {
 
 /// A summary of one player's games: the results, the player's mean rating, and the date of the last game.
 #[derive(Clone, PartialEq, Eq, Default, Debug, serde::Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct PlayerGames {
     /// The results.
     #[serde(flatten)]
@@ -153,6 +156,7 @@ pub struct PlayerGames {
 
 /// The numbers of games that reached a position: one number for the opponent, and one for the player who prepares.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug, serde::Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct GamesHere {
     /// The opponent's games.
     pub theirs: u64,
@@ -162,6 +166,7 @@ pub struct GamesHere {
 
 /// A move in a [`Preparation`], with the results of both players and the player's answer.
 #[derive(Clone, PartialEq, Debug, serde::Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct PreparedMove {
     /// The move in UCI notation, with castling as king takes rook.
     pub uci: String,
@@ -200,6 +205,7 @@ pub struct PreparedMove {
 /// The results of the opponent's games in which a move was played, and how many of these games are recent. A game is
 /// recent if it was played at most two years before the opponent's last game.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug, serde::Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct TheirGames {
     /// The results.
     #[serde(flatten)]
@@ -212,6 +218,7 @@ pub struct TheirGames {
 /// opponent's move, this is the answer. Otherwise, the answer is the move that the player played most often in this
 /// position, in at least five games.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct PreparedAnswer {
     /// The move in UCI notation, with castling as king takes rook.
     pub uci: String,
@@ -225,6 +232,7 @@ pub struct PreparedAnswer {
 
 /// The source of a player's answer to a move of the opponent: the player's repertoire or the player's games.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, serde::Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum AnswerSource {
     /// The repertoire.
@@ -246,6 +254,7 @@ impl AnswerSource {
 /// A line that the player should prepare, because the player scores badly in it or has no answer to it. The line
 /// ends with a move of the opponent.
 #[derive(Clone, PartialEq, Debug, serde::Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct PreparedLine {
     /// The moves after the position of the query, in UCI notation with castling as king takes rook.
     pub play: Vec<String>,

@@ -6,6 +6,7 @@ use super::open_index::{GameSummary, date_of_number};
 
 /// The number of years after which a game counts half as much: at least [`MIN`](HalfLife::MIN).
 #[derive(Copy, Clone, PartialEq, PartialOrd, Debug, serde::Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct HalfLife(f64);
 
 impl HalfLife {

@@ -335,6 +335,7 @@ impl fmt::Display for NeedsGames {
 
 /// A description of an explorer and of its sources, which are the indexes that it has opened.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Overview {
     /// The version of polybook.
     pub version: &'static str,
@@ -355,6 +356,7 @@ pub struct Overview {
 
 /// A description of one source, which is an index that the explorer has opened.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct SourceOverview {
     /// The name that was given to the source.

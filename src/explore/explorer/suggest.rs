@@ -41,6 +41,7 @@ const MAX_WORDS: usize = 24;
 /// A suggested name of a player, an event or an opening. It comes with the number of its games, and the dates of its
 /// first and its last game.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Suggestion {
     /// The name, in the spelling that most games have.
     pub name: String,

@@ -29,6 +29,7 @@ pub struct Times {
 
 /// The mean and median thinking time for a move, with the number of games from which they were calculated.
 #[derive(Copy, Clone, PartialEq, Default, Debug, serde::Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct MoveTime {
     /// The number of games in which the thinking time is known.
     pub games: u64,

@@ -18,6 +18,7 @@ const NAMES_PER_CANCEL_CHECK: u32 = 1024;
 
 /// A name in [`Selection`] that occurs in no game, with similar names that do occur.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct UnknownName {
     /// The name in the filters.
     pub name: String,

@@ -93,6 +93,7 @@ pub struct Question {
 
 /// The numbers of positions that can be asked today.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug, serde::Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Askable {
     /// The number of positions that are due because of an answer on an earlier day.
     pub due: u64,

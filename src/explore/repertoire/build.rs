@@ -145,6 +145,7 @@ pub struct Built {
 
 /// An opening family that a repertoire covers.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct CoveredOpening {
     /// The name of the family, such as `Sicilian Defense`.
     pub name: &'static str,

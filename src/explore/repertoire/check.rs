@@ -17,7 +17,7 @@ use crate::{
         results::Wdl,
         selection::Selection,
     },
-    json::is_zero,
+    json::{self, is_zero},
 };
 
 /// The options for checking games against repertoires with [`check`].
@@ -57,7 +57,7 @@ pub struct CheckedGame {
     /// The number of the game among all games, counted from 0, as in an index of the same games.
     pub game: u64,
     /// The side of the repertoire.
-    #[serde(serialize_with = "as_text")]
+    #[serde(serialize_with = "json::color")]
     pub color: Color,
     /// The name of White.
     pub white: String,
@@ -136,7 +136,7 @@ impl CheckedResults {
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Deviation {
     /// The side of the repertoire.
-    #[serde(serialize_with = "as_text")]
+    #[serde(serialize_with = "json::color")]
     pub color: Color,
     /// The side that left the repertoire.
     pub left_by: Side,
@@ -600,9 +600,4 @@ impl CheckTotals {
             .collect();
         summary
     }
-}
-
-/// Serializes a color as the string `white` or `black`.
-fn as_text<S: serde::Serializer>(color: &Color, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_str(color.fold_wb("white", "black"))
 }

@@ -51,6 +51,7 @@ pub struct FindGaps<'a> {
 /// A move of the opponent that a repertoire does not answer: a [gap](Reply::Gap), or a move [after the end of a
 /// line](Reply::LineEnd). If several such moves lead to the same position, only the most likely one is listed.
 #[derive(Clone, PartialEq, Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Gap {
     /// The FEN of the position before the move.
     pub fen: String,
@@ -78,6 +79,7 @@ pub struct Gap {
 
 /// A line of a repertoire that ends because the source of games contains no reply of the opponent after it.
 #[derive(Clone, PartialEq, Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct SourceEnd {
     /// The line in SAN with move numbers.
     pub line: String,
@@ -92,6 +94,7 @@ pub struct SourceEnd {
 /// The result of [`gaps`]: the opponent's moves that a repertoire does not answer, and the share of games that
 /// the repertoire covers.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Gaps {
     /// The FEN of the position in which lines start, or `None` if it is the start of the variant.
     pub start: Option<String>,
@@ -373,6 +376,7 @@ impl<'a> GapSearch<'a> {
 
 /// A position in which a repertoire contains more than one move for the repertoire's side.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct SeveralMoves {
     /// The FEN of the position.
     pub fen: String,

@@ -77,6 +77,7 @@ impl Predecessors {
 /// A report on the position at the end of a line of moves. It says how likely games are to reach the position, and
 /// lists the moves that a repertoire contains there and the opponent's replies that it does not answer.
 #[derive(Clone, PartialEq, Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct LineReport {
     /// Whether the position belongs to the repertoire: the repertoire contains moves there, or one of its moves leads
@@ -97,6 +98,7 @@ pub struct LineReport {
 
 /// A move in UCI notation and in SAN.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct LineMove {
     /// The move in UCI notation, with castling as the king capturing its rook.
     pub uci: String,
@@ -106,6 +108,7 @@ pub struct LineMove {
 
 /// A move that a repertoire contains. If it is a move of the opponent, the repertoire's answers to it are included.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct KnownMove {
     /// The move.
     #[serde(flatten)]
@@ -121,6 +124,7 @@ pub struct KnownMove {
 
 /// A reply of the opponent that was played in games, and that a repertoire does not answer.
 #[derive(Clone, PartialEq, Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct LineGap {
     /// The reply.

@@ -109,6 +109,7 @@ pub(super) struct Edge {
 /// The share of all games that a repertoire still covers after a certain half-move of the opponent. A repertoire covers
 /// a game as long as it answers every move of the opponent.
 #[derive(Copy, Clone, PartialEq, Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Coverage {
     /// The number of the opponent's half-move, counted from 1 over the half-moves of both sides.
     pub ply: usize,

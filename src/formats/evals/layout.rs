@@ -22,7 +22,7 @@
 
 use std::fmt;
 
-use serde::{Deserialize, Serialize, Serializer, ser::SerializeMap};
+use serde::{Deserialize, Serialize};
 use shakmaty::{
     CastlingMode, Chess, Color, EnPassantMode, FromSetup, PositionError, packed::PackedSetup,
 };
@@ -91,6 +91,7 @@ pub(super) fn with_origins(mut records: Checksum, origins: &[String]) -> Checksu
 
 /// An evaluation of a position: the score, the depth of the search, and the number of positions that were searched.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Serialize, Debug)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Eval {
     /// The score.
     #[serde(flatten)]
@@ -249,7 +250,9 @@ pub(super) fn origin_of(ranked: &RankedBytes) -> u8 {
 /// assert!(mate > Score::centipawns(900) && mate < Score::mate(2).expect("it is not 0"));
 /// assert_eq!(Score::centipawns(-120).to_string(), "-1.20");
 /// ```
-#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(into = "LichessScore")]
 pub struct Score(i16);
 
 /// The maximum absolute value of a score in centipawns. A score is stored as an integer; integers with greater absolute
@@ -323,15 +326,23 @@ impl fmt::Display for Score {
     }
 }
 
-/// Serializes as `{"cp": 35}` or `{"mate": -3}`, as Lichess does.
-impl Serialize for Score {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(Some(1))?;
-        match self.as_mate() {
-            Some(moves) => map.serialize_entry("mate", &moves)?,
-            None => map.serialize_entry("cp", &self.0)?,
+/// The serialized form of [`Score`]: `{"cp": 35}` or `{"mate": -3}`, as on Lichess.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+enum LichessScore {
+    /// The score in centipawns, from White's point of view.
+    Cp(i16),
+    /// The number of moves to mate, which is negative if Black mates.
+    Mate(i16),
+}
+
+impl From<Score> for LichessScore {
+    fn from(score: Score) -> LichessScore {
+        match score.as_mate() {
+            Some(moves) => LichessScore::Mate(moves),
+            None => LichessScore::Cp(score.0),
         }
-        map.end()
     }
 }
 

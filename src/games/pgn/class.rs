@@ -22,6 +22,7 @@ use super::{
 /// assert_eq!("ultraBullet".parse(), Ok(Speed::UltraBullet));
 /// ```
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, serde::Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub enum Speed {
     /// Less than 30 seconds for 40 moves.
@@ -102,6 +103,7 @@ impl FromStr for Speed {
 
 /// The mode of a game: rated or casual. Only a rated game changes the ratings of its players.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, serde::Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
     /// The game was rated, or does not say whether it was.
