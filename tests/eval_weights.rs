@@ -4,6 +4,11 @@ use std::{collections::BTreeMap, fs, path::Path};
 
 use serde_json::json;
 
+use polybook::{
+    book::Entry,
+    position::{BookMove, from_text, key},
+};
+
 use crate::common::{fails, ok, ok_json, records, refused, temp};
 
 /// Returns the moves of a position in a book with their weights.
@@ -399,4 +404,223 @@ fn lines_are_continued_by_evaluated_moves() {
             ),
         ],
     );
+}
+
+/// Writes the book `name`. Each of `moves` contains the line to the position, the 16-bit code of the move, and its weight.
+fn write_book(dir: &Path, name: &str, moves: &[(&str, u16, u16)]) {
+    let mut records = Vec::from_iter(moves.iter().map(|(line, code, weight)| {
+        let key = key(&from_text(None, Some(line)).unwrap());
+        Entry {
+            key,
+            mv: BookMove(*code),
+            weight: *weight,
+            learn: 0,
+        }
+    }));
+    records.sort_unstable();
+    let bytes = Vec::from_iter(records.into_iter().flat_map(Entry::to_bytes));
+    fs::write(dir.join(name), bytes).unwrap();
+}
+
+fn write_evals(dir: &Path, games: &[&str]) {
+    fs::write(dir.join("evals.pgn"), games.join(" *\n\n[A \"\"]\n\n")).unwrap();
+    ok(dir, "evals -q --force --out my.evals evals.pgn");
+}
+
+const E4: u16 = 0o1434;
+const D4: u16 = 0o1333;
+const E5: u16 = 0o6444;
+const C5: u16 = 0o6242;
+
+/// An illegal move has no part in the weights of the other moves, and the summary counts only written moves.
+#[test]
+fn illegal_moves_have_no_part_in_weights() {
+    let dir = temp();
+    let dir = dir.path();
+    write_evals(dir, &["1. e4 {[%eval 0.3,20]}", "1. d4 {[%eval 0.0,20]}"]);
+    let sound = [("", E4, 2), ("", D4, 2), ("e4", E5, 1), ("d4", E5, 1)];
+    write_book(dir, "sound.bin", &sound);
+    for (illegal, weight) in [(0x0fff, 2), (0o0104, 2), (0o0407, 65535)] {
+        let records = [&sound[..], &[("", illegal, weight)]].concat();
+        write_book(dir, "illegal.bin", &records);
+        for options in [
+            "",
+            "--best 1",
+            "--max-ply 1",
+            "--reachable",
+            "--max-loss 20",
+        ] {
+            let filter = |book: &str| {
+                let line = format!(
+                    "filter -q {book} --force --out {book}.out --evals my.evals --weights evals {options} --json"
+                );
+                let report = ok_json(dir, &*line);
+                let weights = &report["eval_weights"];
+                let counted = ["evaluated", "unevaluated", "unreached"];
+                let sum: u64 = counted
+                    .iter()
+                    .map(|name| weights[name].as_u64().unwrap())
+                    .sum();
+                let written = records_of(dir, &format!("{book}.out"));
+                assert_eq!(sum, written.len() as u64, "{line}: {weights}");
+                (written, weights.clone())
+            };
+            assert_eq!(
+                filter("illegal.bin"),
+                filter("sound.bin"),
+                "{illegal} {options}"
+            );
+        }
+    }
+    ok(
+        dir,
+        "filter -q illegal.bin --out whole.bin --evals my.evals --weights evals",
+    );
+    assert_eq!(
+        shown(dir, "whole.bin", ""),
+        weights([("d4", 128), ("e4", 872)])
+    );
+}
+
+fn records_of(dir: &Path, book: &str) -> Vec<[u8; 16]> {
+    records(&dir.join(book))
+}
+
+/// A shallow evaluation at the end of a line does not replace a deep one of an earlier position.
+#[test]
+fn a_shallow_evaluation_does_not_replace_a_deep_one() {
+    let dir = temp();
+    let dir = dir.path();
+    let book = [("", E4, 500), ("", D4, 500), ("e4", E5, 1)];
+    write_book(dir, "book.bin", &book);
+    let filter = "filter book.bin --force --out out.bin --evals my.evals --weights evals";
+    for (depth, expected) in [(1, 500), (19, 500), (20, 1), (40, 1)] {
+        let leaf = format!("1. e4 {{[%eval 0.0,40]}} e5 {{[%eval -3.3,{depth}]}}");
+        write_evals(dir, &[&leaf, "1. d4 {[%eval 0.0,40]}"]);
+        ok(dir, filter);
+        assert_eq!(shown(dir, "out.bin", "")["e4"], expected, "{depth}");
+        let report = ok_json(dir, &*format!("{filter} --max-loss 50 --json"));
+        let dropped = u64::from(expected == 1);
+        assert_eq!(report["losses"]["left_out"], dropped, "{depth}");
+    }
+    // A forced mate counts at any depth.
+    let leaf = "1. e4 {[%eval 0.0,40]} e5 {[%eval #-3,1]}";
+    write_evals(dir, &[leaf, "1. d4 {[%eval 0.0,40]}"]);
+    ok(dir, filter);
+    assert_eq!(shown(dir, "out.bin", "")["e4"], 1);
+}
+
+/// Moves of weight 0 must not be played, so neither their values nor their lack of a value matters.
+#[test]
+fn moves_of_weight_0_have_no_part_in_values() {
+    let dir = temp();
+    let dir = dir.path();
+    let book = [
+        ("", E4, 500),
+        ("", D4, 500),
+        ("e4", E5, 1),
+        ("e4", C5, 0),
+        ("d4", E5, 0),
+    ];
+    write_book(dir, "book.bin", &book);
+    let filter = "filter -q book.bin --force --out out.bin --evals my.evals --weights evals";
+    let equal = weights([("d4", 500), ("e4", 500)]);
+    // The value of 1... c5, which would refute 1. e4, does not count, and neither does that of the only move 1... e5
+    // after 1. d4.
+    write_evals(
+        dir,
+        &[
+            "1. e4 {[%eval 0.0,20]} c5 {[%eval -3.0,20]}",
+            "1. e4 e5 {[%eval 0.0,20]}",
+            "1. d4 {[%eval 0.0,20]} e5 {[%eval -3.0,20]}",
+        ],
+    );
+    ok(dir, filter);
+    assert_eq!(shown(dir, "out.bin", ""), equal);
+    assert_eq!(
+        shown(dir, "out.bin", "e4"),
+        weights([("c5", 0), ("e5", 1000)])
+    );
+    // The position after 1. e4 has no evaluation, and 1... c5 has no value.
+    write_evals(
+        dir,
+        &["1. e4 e5 {[%eval 0.3,20]}", "1. d4 {[%eval 0.0,20]}"],
+    );
+    ok(dir, filter);
+    assert_eq!(
+        shown(dir, "out.bin", ""),
+        weights([("d4", 128), ("e4", 872)])
+    );
+}
+
+/// A move that loses too much is dropped in both spellings of castling.
+#[test]
+fn losing_castling_is_dropped_in_both_spellings() {
+    let dir = temp();
+    let dir = dir.path();
+    let line = "Nf3 Nf6 g3 g6 Bg2 Bg7";
+    let game = "1. Nf3 Nf6 2. g3 g6 3. Bg2 Bg7 {[%eval 0.3,20]} 4. O-O {[%eval -3.0,20]}";
+    write_evals(dir, &[game]);
+    let mut path = Vec::new();
+    let mut before = Vec::new();
+    for (mv, code) in line
+        .split(' ')
+        .zip([0o0625, 0o7655, 0o1626, 0o6656, 0o0516, 0o7566])
+    {
+        path.push((before.join(" "), code));
+        before.push(mv);
+    }
+    let mut moves = Vec::from_iter(path.iter().map(|(line, code)| (line.as_str(), *code, 1)));
+    moves.push((line, 0o1323, 1));
+    for spellings in [&[0o0406][..], &[0o0407], &[0o0406, 0o0407]] {
+        let castling = spellings.iter().map(|code| (line, *code, 1));
+        write_book(
+            dir,
+            "book.bin",
+            &Vec::from_iter(moves.iter().copied().chain(castling.clone())),
+        );
+        let filter = "filter -q --force --out out.bin --evals my.evals --max-loss 50";
+        ok(dir, &*format!("{filter} book.bin"));
+        assert_eq!(shown(dir, "out.bin", line), weights([("d3", 1)]));
+        let only = Vec::from_iter(moves[..6].iter().copied().chain(castling));
+        write_book(dir, "only.bin", &only);
+        ok(dir, &*format!("{filter} --keep-one only.bin"));
+        let weight = spellings.len() as u64;
+        assert_eq!(shown(dir, "out.bin", line), weights([("O-O", weight)]));
+    }
+}
+
+/// An error about the size of a book names the book, not the directory of its temporary copy.
+#[test]
+fn errors_name_the_book_that_was_given() {
+    let dir = temp();
+    let dir = dir.path();
+    write_evals(dir, &["1. e4 {[%eval 0.3,20]}"]);
+    let records = (1..=20_000_u64).map(|number| Entry {
+        key: number << 40,
+        mv: BookMove(E4),
+        weight: 1,
+        learn: 0,
+    });
+    let bytes = Vec::from_iter(records.flat_map(Entry::to_bytes));
+    fs::write(dir.join("large.bin"), bytes).unwrap();
+    let filter = "filter large.bin --out out.bin --memory 1MiB --evals my.evals";
+    let error = fails(dir, &*format!("{filter} --weights both"), 1);
+    assert!(
+        error.starts_with("polybook: large.bin: weighing moves"),
+        "{error}"
+    );
+    // More records of one position than the position can have moves.
+    let record = Entry {
+        key: key(&from_text(None, None).unwrap()),
+        mv: BookMove(E4),
+        weight: 1,
+        learn: 0,
+    };
+    fs::write(dir.join("many.bin"), record.to_bytes().repeat(400_000)).unwrap();
+    let edit = [
+        "edit", "many.bin", "--out", "out.bin", "d4", "--set", "d5=3",
+    ];
+    let error = fails(dir, &edit[..], 1);
+    assert!(error.contains("cannot read many.bin: "), "{error}");
 }

@@ -120,7 +120,9 @@ pub fn edit_book(
         summary.entries = write(&mut writer, &target)?;
     } else {
         let temp_dir = &memory.temp_dir;
-        let copy = temporary_book(temp_dir, |kept| write(kept, temp_dir).map(drop))?;
+        let copy = temporary_book(temp_dir, book.path(), |kept| {
+            write(kept, temp_dir).map(drop)
+        })?;
         if !new.is_empty() {
             let moves = PlayableMoves::within(&copy, meter, memory.bytes / 4)?;
             let lines = shortest_lines(&moves, &variant.start(), &new, &memory.share(4))?;

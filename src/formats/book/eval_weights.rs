@@ -13,7 +13,7 @@ use super::{
     maker::LegalMoves,
     move_graph::{Edge, MoveGraph, NodeData},
     reader::Book,
-    records::key_and_move,
+    records::{Entry, key_and_move},
     weights::{FrequentMoves, Weights},
 };
 use crate::{
@@ -39,7 +39,8 @@ const MIN_EVALUATED_SUM: u64 = 1000;
 ///
 /// The value of a move for the side that plays it is the value of the position after it. The value of a position is the
 /// best of its evaluation and the values of its moves in the book, so evaluations of later positions count for earlier
-/// moves. In cycles, only the next 256 half-moves are considered. A position without an evaluation has a value only if
+/// moves. The value of a move is ignored if it comes from an evaluation less than half as deep as that of the position,
+/// unless one of the two is a forced mate. Moves of weight 0 in a book that is filtered do not count. In cycles, only the next 256 half-moves are considered. A position without an evaluation has a value only if
 /// every move of the book in it has one.
 ///
 /// Values are converted to expected scores from 0 to 1. A weight is halved for each percentage point by which the
@@ -217,6 +218,7 @@ impl EvalWeights {
 
     /// Finds the values of the moves of `book` in the positions that lines of the book reach from the starting position
     /// of `variant`. Each position of `book` must contain a move at most once, except for two spellings of castling.
+    /// Records of weight 0 do not count, because their moves must not be played.
     ///
     /// # Errors
     ///
@@ -244,7 +246,8 @@ impl EvalWeights {
         let legal = LegalMoves::new(moves, records);
         let describe = |pos: &Keyed<VariantPosition>| {
             let mut moves: Vec<(BookMove, Move, u64, bool)> = Vec::new();
-            for (entry, mv) in legal.of(pos)? {
+            let played = legal.of(pos)?.into_iter();
+            for (entry, mv) in played.filter(|(entry, _)| entry.weight > 0) {
                 let spelled = BookMove::from(mv);
                 match moves.iter_mut().find(|(other, ..)| *other == spelled) {
                     Some((_, _, weight, _)) => *weight += u64::from(entry.weight),
@@ -370,8 +373,23 @@ impl EvaluatedMoves {
         found(&self.scores, key, mv)
     }
 
+    /// Adds the moves of `entries`, written records of one position, to the numbers in `summary`. Moves of weight 0 do
+    /// not count.
+    pub(super) fn count(&self, entries: &[Entry], summary: &mut EvalWeightsSummary) {
+        for entry in entries.iter().filter(|entry| entry.weight > 0) {
+            let number = if self.score(entry.key, entry.mv).is_some() {
+                &mut summary.evaluated
+            } else if self.reaches(entry.key) {
+                &mut summary.unevaluated
+            } else {
+                &mut summary.unreached
+            };
+            *number += 1;
+        }
+    }
+
     /// Returns `true` if a line of the book reaches the position with the key `key`.
-    pub(super) fn reaches(&self, key: u64) -> bool {
+    fn reaches(&self, key: u64) -> bool {
         self.reached.binary_search(&key).is_ok()
     }
 }
@@ -385,8 +403,10 @@ fn found<T: Copy>(table: &[(u128, T)], key: u64, mv: BookMove) -> Option<T> {
 }
 
 /// Computes the value of each position in the graph for the side to move, in the order of the graph's nodes. The value
-/// is the best of the position's evaluation and the values of its moves. A position without an evaluation has a value
-/// only if each of its moves leads to a position that has one, or that moves of the graph continue.
+/// is the best of the position's evaluation and the values of its moves. The value of a move is ignored if it may not be
+/// [compared](Value::counts_for) with the position's evaluation, because it comes from a much shallower one. A position
+/// without an evaluation has a value only if each of its moves leads to a position that has one, or that moves of the
+/// graph continue.
 fn position_values(graph: &EvalGraph) -> Vec<Option<Value>> {
     let nodes = graph.nodes();
     // If a move has no value, the best of the other moves may be a mistake, which says nothing about the position.
@@ -404,7 +424,9 @@ fn position_values(graph: &EvalGraph) -> Vec<Option<Value>> {
         }
         let moves = graph.edges(number).iter();
         let moves = moves.filter_map(|edge| edge.value(values));
-        moves.chain(nodes[number].data).max()
+        let own = nodes[number].data;
+        let moves = moves.filter(|mv| own.is_none_or(|own| mv.counts_for(own)));
+        moves.chain(own).max()
     })
 }
 
@@ -490,24 +512,26 @@ mod tests {
 
     /// A random graph: for each position, its evaluation, and its moves. A move leads to another position, or to a leaf
     /// with or without an evaluation. Evaluations are seen from the side to move in their position.
-    type RandomGraph = Vec<(Option<i64>, Vec<RandomMove>)>;
+    type RandomGraph = Vec<(Option<RandomEval>, Vec<RandomMove>)>;
+
+    /// A score and a depth. Scores from [`MATE`] on, and their negatives, are forced mates.
+    type RandomEval = (i64, u8);
 
     #[derive(Copy, Clone, Debug)]
     enum RandomMove {
         Inner(usize),
-        Leaf(Option<i64>),
+        Leaf(Option<RandomEval>),
     }
 
-    /// Numbers from this on are forced mates.
     const MATE: i64 = 1000;
 
-    fn value(number: i64) -> Value {
-        let score = match number {
+    fn value((score, depth): RandomEval) -> Value {
+        let score = match score {
             MATE.. => Score::mate(3).unwrap(),
             ..=-1000 => Score::mate(-3).unwrap(),
             centipawns => Score::centipawns(centipawns),
         };
-        Value::new(score, 10)
+        Value::new(score, depth)
     }
 
     fn graph_of(random: &RandomGraph) -> EvalGraph {
@@ -537,8 +561,8 @@ mod tests {
         unknown: &[bool],
         number: usize,
         depth: usize,
-        known: &mut HashMap<(usize, usize), Option<i64>>,
-    ) -> Option<i64> {
+        known: &mut HashMap<(usize, usize), Option<RandomEval>>,
+    ) -> Option<RandomEval> {
         let (own, moves) = &random[number];
         if unknown[number] || depth == 0 {
             return *own;
@@ -552,8 +576,13 @@ mod tests {
                 RandomMove::Inner(after) => searched(random, unknown, after, depth - 1, known),
                 RandomMove::Leaf(after) => after,
             };
-            if let Some(after) = after {
-                best = Some(best.map_or(-after, |best| best.max(-after)));
+            // A move loses its say if the position was examined more than twice as deeply, except about mates.
+            if let Some((score, plies)) = after
+                && own.is_none_or(|(own_score, own_plies)| {
+                    own_plies.div_ceil(2) <= plies || own_score.abs().max(score.abs()) >= MATE
+                })
+            {
+                best = best.max(Some((-score, plies)));
             }
         }
         known.insert((number, depth), best);
@@ -622,10 +651,13 @@ mod tests {
         // Some graphs have few evaluations, and others nearly all.
         let share = 1 + next(10);
         let eval = |next: &mut dyn FnMut(usize) -> usize| {
-            (next(10) < share).then(|| match next(20) {
-                0 => MATE,
-                1 => -MATE,
-                _ => next(600) as i64 - 300,
+            (next(10) < share).then(|| {
+                let score = match next(20) {
+                    0 => MATE,
+                    1 => -MATE,
+                    _ => next(600) as i64 - 300,
+                };
+                (score, [1, 9, 10, 19, 20, 40][next(6)])
             })
         };
         (0..size)
@@ -671,17 +703,17 @@ mod tests {
         use RandomMove::{Inner, Leaf};
         // Of two first moves, the second one has a better evaluation, but the opponent's best reply refutes it.
         let random = vec![
-            (Some(20), vec![Inner(1), Inner(2)]),
-            (Some(-10), vec![Leaf(Some(15))]),
-            (Some(-40), vec![Leaf(Some(30)), Inner(3)]),
-            (None, vec![Leaf(Some(200)), Leaf(Some(120))]),
+            (Some((20, 10)), vec![Inner(1), Inner(2)]),
+            (Some((-10, 10)), vec![Leaf(Some((15, 10)))]),
+            (Some((-40, 10)), vec![Leaf(Some((30, 10))), Inner(3)]),
+            (None, vec![Leaf(Some((200, 10))), Leaf(Some((120, 10)))]),
         ];
         compare(&random);
         let graph = graph_of(&random);
         let values = position_values(&graph);
         let of_moves = graph.edges(0).iter().map(|edge| edge.value(&values));
-        let expected = [10, -120].map(|number| Some(value(number)));
+        let expected = [10, -120].map(|score| Some(value((score, 10))));
         assert_eq!(Vec::from_iter(of_moves), expected);
-        assert_eq!(values[0], Some(value(20)));
+        assert_eq!(values[0], Some(value((20, 10))));
     }
 }

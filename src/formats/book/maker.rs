@@ -197,7 +197,7 @@ impl<'a> BookMaker<'a> {
         memory: &Memory,
     ) -> Result<BookMaker<'a>> {
         let temp_dir = &memory.temp_dir;
-        let book = temporary_book(temp_dir, |out| {
+        let book = temporary_book(temp_dir, temp_dir, |out| {
             let mut records = Vec::new();
             for shard in 0..self.counts.shard_count() {
                 records.clear();
@@ -494,7 +494,7 @@ impl Adjustments {
     #[cold]
     fn adjusted(&self, key: u64, mv: BookMove, weight: u64) -> u64 {
         let dropped = self.dropped.as_ref();
-        if dropped.is_some_and(|dropped| dropped.0.contains(key, mv)) {
+        if dropped.is_some_and(|dropped| dropped.0.loses(key, mv)) {
             return 0;
         }
         let evals = self.evals.as_ref();
@@ -554,9 +554,11 @@ pub struct LosingMove {
 /// evaluations.
 #[derive(Clone, Debug)]
 pub(super) struct DroppedMoves {
-    /// Pairs of a key and a move, packed by [`key_and_move`].
-    moves: FxHashSet<u128>,
-    /// The moves that spell castling as the king's two steps, packed like `moves`, with the move in the spelling of the
+    /// The illegal moves: pairs of a key and a move, packed by [`key_and_move`].
+    illegal: FxHashSet<u128>,
+    /// The moves that lose too much, packed like `illegal`, in the spelling of the format.
+    losing: FxHashSet<u128>,
+    /// The moves that spell castling as the king's two steps, packed like `illegal`, with the move in the spelling of the
     /// format.
     castling: FxHashMap<u128, BookMove>,
     /// The numbers of the moves that lose too much.
@@ -584,7 +586,7 @@ impl DroppedMoves {
         let records = book.len_without_header()?;
         let moves = PlayableMoves::within(book, meter, memory.bytes / 4)?;
         let legal = LegalMoves::new(moves, records);
-        let mut moves = FxHashSet::default();
+        let mut losing_moves = FxHashSet::default();
         let mut castling = FxHashMap::default();
         let mut losses = LossSummary::default();
         let (mut evaluated, mut left_out_weight) = (0, 0);
@@ -619,7 +621,9 @@ impl DroppedMoves {
                         losing.sort_by_key(|(entry, _, loss)| {
                             (entry.weight == 0, *loss, Reverse(entry.weight), entry.mv)
                         });
-                        losing.remove(0);
+                        let (_, best, _) = losing.remove(0);
+                        // The book may contain both spellings of castling.
+                        losing.retain(|(_, mv, _)| *mv != best);
                         losses.kept += 1;
                     } else {
                         losses.emptied += 1;
@@ -630,7 +634,8 @@ impl DroppedMoves {
                     }
                 }
                 for (entry, mv, loss) in losing {
-                    moves.insert(key_and_move(entry.key, entry.mv));
+                    let spelled = with_format_castling(pos.position(), entry.mv);
+                    losing_moves.insert(key_and_move(entry.key, spelled));
                     losses.left_out += 1;
                     left_out_weight += u64::from(entry.weight);
                     let losing = LosingMove {
@@ -673,9 +678,9 @@ impl DroppedMoves {
         losses.unreached = legal.unseen.get();
         let illegal = legal.illegal.into_inner();
         losses.unevaluated = records - evaluated - illegal.len() as u64;
-        moves.extend(illegal);
         Ok(DroppedMoves {
-            moves,
+            illegal,
+            losing: losing_moves,
             castling,
             losses,
         })
@@ -688,9 +693,15 @@ impl DroppedMoves {
         castling.copied().unwrap_or(entry.mv)
     }
 
-    /// Returns `true` if the move `mv` is dropped from the position with the key `key`.
-    pub(super) fn contains(&self, key: u64, mv: BookMove) -> bool {
-        self.moves.contains(&key_and_move(key, mv))
+    /// Returns `true` if the move `mv` is illegal in the position with the key `key`.
+    pub(super) fn is_illegal(&self, key: u64, mv: BookMove) -> bool {
+        self.illegal.contains(&key_and_move(key, mv))
+    }
+
+    /// Returns `true` if the move `mv`, in the [spelling](DroppedMoves::spelled) of the format, loses too much in the
+    /// position with the key `key`.
+    pub(super) fn loses(&self, key: u64, mv: BookMove) -> bool {
+        self.losing.contains(&key_and_move(key, mv))
     }
 }
 

@@ -29,7 +29,7 @@ use crate::{
 };
 
 /// A filter for the moves of a book, which can also change their weights. The default filter keeps all moves. Applying
-/// the same filter to its own result changes nothing, unless it [multiplies](EvalWeights::times_results) weights.
+/// the same filter to its own result changes nothing, unless it computes [weights from evaluations](Filter::eval_weights).
 ///
 /// A filter other than the default first drops illegal moves, and merges moves that spell the same castling differently
 /// (as a move of the king by two squares, or to the rook). Both steps need the position, so they work only in positions
@@ -213,6 +213,8 @@ impl BookMerge<'_> {
     fn write(&self, books: &[Book], mut file: AtomicFile, meter: &Meter) -> Result<MergeSummary> {
         let temp_dir = &self.memory.temp_dir;
         let out = &file.target().to_owned();
+        // The path that an error names if it concerns the content of all books together.
+        let input = books.first().map_or(&**out, Book::path);
         let header = joined_header(books, self.operation, &self.filter.option_text(), out)?;
         let mut writer = BookWriter::begin(&mut file, Some(&header), temp_dir)?;
         let of_first = match books.first() {
@@ -233,28 +235,30 @@ impl BookMerge<'_> {
                 ..*self
             };
             let mut positions = BookPositions::new(books, self.policy, meter);
-            let whole = temporary_book(temp_dir, |out| {
-                let is_kept = |entry: &Entry| is_move(entry.mv);
+            let whole = temporary_book(temp_dir, input, |out| {
+                let is_legal = |entry: &Entry| is_move(entry.mv);
                 let change = Change {
                     spelled: &|entry| entry.mv,
+                    is_legal: &is_legal,
                     weighing: None,
-                    is_kept: &is_kept,
+                    is_kept: &|_| true,
                 };
                 all.write_kept(&mut positions, &change, out, context)
                     .map(drop)
             })?;
             if let Some(expand) = &self.filter.expand {
                 let records = expand.records(&whole, variant, self.memory, meter)?;
-                added = Some(temporary_book(temp_dir, |out| {
+                added = Some(temporary_book(temp_dir, input, |out| {
                     write_entries(&records, out).at(context.0, context.1)
                 })?);
             }
             let whole = match &added {
                 None => whole,
-                Some(added) => temporary_book(temp_dir, |out| {
+                Some(added) => temporary_book(temp_dir, input, |out| {
                     let mut positions = BookPositions::new([&whole, added], self.policy, meter);
                     let change = Change {
                         spelled: &|entry| entry.mv,
+                        is_legal: &|_| true,
                         weighing: None,
                         is_kept: &|_| true,
                     };
@@ -282,13 +286,18 @@ impl BookMerge<'_> {
             )?)
         };
         let dropped = dropped.as_ref();
+        let is_legal = |entry: &Entry| {
+            let is_illegal = |dropped: &DroppedMoves| dropped.is_illegal(entry.key, entry.mv);
+            is_default || is_move(entry.mv) && !dropped.is_some_and(is_illegal)
+        };
         let is_kept = |entry: &Entry| {
-            let is_dropped = |dropped: &DroppedMoves| dropped.contains(entry.key, entry.mv);
-            is_default || is_move(entry.mv) && !dropped.is_some_and(is_dropped)
+            let loses = |dropped: &DroppedMoves| dropped.loses(entry.key, entry.mv);
+            !dropped.is_some_and(loses)
         };
         let spelled = |entry: &Entry| dropped.map_or(entry.mv, |dropped| dropped.spelled(entry));
         let change = Change {
             spelled: &spelled,
+            is_legal: &is_legal,
             weighing: weighing.as_ref().map(|(rule, moves)| (*rule, moves)),
             is_kept: &is_kept,
         };
@@ -296,12 +305,20 @@ impl BookMerge<'_> {
         let mut positions = BookPositions::checked(all_books, self.policy, meter)?;
         let mut summary = if self.filter.walks() {
             let mut summary = MergeSummary::default();
-            let copy = temporary_book(temp_dir, |kept| {
+            let copy = temporary_book(temp_dir, input, |kept| {
                 summary = self.write_kept(&mut positions, &change, kept, context)?;
                 Ok(())
             })?;
             let on_lines = self.on_lines(&copy, variant, meter)?;
-            let copied = writer.copy(&copy, |key| contains(&on_lines, key))?;
+            let mut weighed = EvalWeightsSummary::default();
+            let copied = writer.copy(&copy, |key| {
+                let is_kept = contains(&on_lines, key)?;
+                if is_kept && let Some((_, moves)) = change.weighing {
+                    moves.count(&copy.moves(key)?, &mut weighed);
+                }
+                Ok(is_kept)
+            })?;
+            summary.eval_weights = change.weighing.map(|_| weighed);
             (summary.positions, summary.written) = (copied.positions, copied.records);
             summary
         } else {
@@ -343,7 +360,6 @@ impl BookMerge<'_> {
                 ))
                 .advise("use less strict options")
             };
-            let input = books.first().map_or(&**out, Book::path);
             return Err(Error::empty(input, problem));
         }
         writer.finish()?;
@@ -395,12 +411,16 @@ impl BookMerge<'_> {
             task::fault("merge books");
             let mut position = position?;
             position.spell(change.spelled);
+            position.sums.retain(|(entry, _)| (change.is_legal)(entry));
             if let Some((rule, moves)) = change.weighing {
-                position.weigh(rule, moves, &mut weighed);
+                position.weigh(rule, moves);
             }
             let (mut entries, is_scaled) = position.into_entries();
             entries.retain(change.is_kept);
             self.filter.apply(&mut entries);
+            if let Some((_, moves)) = change.weighing {
+                moves.count(&entries, &mut weighed);
+            }
             write_entries(&entries, out).at(context.0, context.1)?;
             summary.scaled += u64::from(is_scaled);
             summary.positions += u64::from(!entries.is_empty());
@@ -436,9 +456,11 @@ impl BookMerge<'_> {
 struct Change<'a> {
     /// Returns the spelling in which the move of a record is written.
     spelled: &'a dyn Fn(&Entry) -> BookMove,
+    /// Returns `false` for the records that are left out before weights are computed.
+    is_legal: &'a dyn Fn(&Entry) -> bool,
     /// A rule for weights from evaluations, and the values of the moves.
     weighing: Option<(&'a EvalWeights, &'a EvaluatedMoves)>,
-    /// Returns `false` for the records that are left out.
+    /// Returns `false` for the records that are left out after weights are computed.
     is_kept: &'a dyn Fn(&Entry) -> bool,
 }
 
@@ -560,25 +582,12 @@ impl PositionEntries {
     }
 
     /// Replaces the weights of the moves by those that `rule` computes from the values `moves`. Moves of weight 0 are not
-    /// changed. Counts the moves in `summary`.
-    fn weigh(
-        &mut self,
-        rule: &EvalWeights,
-        moves: &EvaluatedMoves,
-        summary: &mut EvalWeightsSummary,
-    ) {
+    /// changed.
+    fn weigh(&mut self, rule: &EvalWeights, moves: &EvaluatedMoves) {
         let played = || self.sums.iter().filter(|(_, sum)| *sum > 0);
         let scored = played().map(|(entry, sum)| (*sum, moves.score(self.key, entry.mv)));
         let mut weighed: Vec<(u64, Option<f64>)> = scored.collect();
         rule.weigh(&mut weighed);
-        let evaluated = weighed.iter().filter(|(_, score)| score.is_some()).count() as u64;
-        summary.evaluated += evaluated;
-        let unevaluated = if moves.reaches(self.key) {
-            &mut summary.unevaluated
-        } else {
-            &mut summary.unreached
-        };
-        *unevaluated += weighed.len() as u64 - evaluated;
         let sums = self.sums.iter_mut().filter(|(_, sum)| *sum > 0);
         for ((_, sum), (weight, _)) in sums.zip(weighed) {
             *sum = weight;

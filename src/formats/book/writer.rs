@@ -20,9 +20,11 @@ use crate::{
 };
 
 /// Creates a temporary book in an unnamed file in the directory `temp_dir`, calls `write` to write its records, and
-/// opens it. If the file cannot be written, the error message names `temp_dir`, because the file has no name.
+/// opens it. If the file cannot be written, the error message names `temp_dir`, because the file has no name. Errors
+/// about the content of the new book name `source`, the path of the book from which the records come.
 pub(super) fn temporary_book(
     temp_dir: &Path,
+    source: &Path,
     write: impl FnOnce(&mut BufWriter<File>) -> Result<()>,
 ) -> Result<Book> {
     let file = tempfile::tempfile_in(temp_dir).at(temp_dir, "create a temporary file in")?;
@@ -32,7 +34,7 @@ pub(super) fn temporary_book(
     let file = file.at(temp_dir, "write a temporary file in")?;
     let size = file.metadata().at(temp_dir, "open")?.len();
     Ok(Book {
-        path: temp_dir.to_owned(),
+        path: source.to_owned(),
         storage: BookStorage::File(
             StoredFile::Open {
                 file,

@@ -68,7 +68,7 @@ impl Value {
 
     /// Returns `true` if a move with the value `other` may be compared with the alternative `self`. This is the case if
     /// at least one of the two values is a mate, or if the depth of `self` is at least half the depth of `other`.
-    pub(super) fn counts_for(self, other: Value) -> bool {
+    pub(crate) fn counts_for(self, other: Value) -> bool {
         let are_centipawns = [self, other].map(|known| matches!(known.worth, Worth::Centipawns(_)));
         are_centipawns != [true; 2] || u16::from(self.depth) * 2 >= other.depth.into()
     }
