@@ -382,6 +382,48 @@ fn the_book_can_be_left_early() {
 }
 
 #[test]
+fn all_sources_together_make_up_the_rest_of_a_line() {
+    let dir = temp();
+    let dir = dir.path();
+    for (name, games) in [
+        ("short", "1. e4 e5 1-0\n"),
+        ("reply", "1. e4 c5 2. Nf3 d6 3. d4 cxd4 4. Nxd4 Nf6 1-0\n"),
+        ("knight", "1. e4 e5 2. Nf3 1-0\n"),
+        ("bishop", "1. e4 e5 2. Bc4 Nc6 3. Qh5 g6 4. Qf3 1-0\n"),
+        ("cycle", "1. Nf3 Nf6 2. Ng1 Ng8 1-0\n"),
+    ] {
+        sources_of(dir, name, games);
+    }
+    ok(
+        dir,
+        "make-book -q reply.pgn --min-game 1 --only-white --bin white.bin",
+    );
+    for (sources, plies, expected) in [
+        // The opponent may play the moves of each source.
+        ("short.bin reply.bin", 3, "e2e4"),
+        ("short.idx reply.counts", 8, "e2e4"),
+        ("short.bin reply.bin", 9, "(none)"),
+        ("short.bin reply.bin:black", 3, "(none)"),
+        // Or those to which a book for the color of the engine has an answer.
+        ("short.bin white.bin:white", 7, "e2e4"),
+        ("short.bin white.bin:white", 8, "(none)"),
+        // After the first source ends, the engine plays moves of the second one.
+        ("knight.bin bishop.bin", 4, "e2e4"),
+        ("knight.obs.db3 bishop.idx", 7, "e2e4"),
+        ("knight.bin bishop.bin", 8, "(none)"),
+        // A line does not return to an earlier position.
+        ("cycle.bin", 3, "g1f3"),
+        ("cycle.bin", 4, "(none)"),
+        ("cycle.idx", 100, "(none)"),
+    ] {
+        let line = format!("engine {sources} --play best --leave-before-end {plies}");
+        let mut session = Session::start(dir, &line);
+        let best = answer(&mut session, "").0;
+        assert_eq!(best.split(' ').next(), Some(expected), "{sources} {plies}");
+    }
+}
+
+#[test]
 fn the_reason_for_leaving_the_book_is_said() {
     let dir = temp();
     let dir = dir.path();

@@ -46,9 +46,13 @@ const MAX_SHOWN_PLIES: usize = 5;
 /// user is informed.
 const MAX_QUEUED_COMMANDS: usize = 64;
 
-/// The maximum number of positions that the engine looks up to decide whether the sources end soon. A book with more
-/// positions ahead does not end soon.
-const MAX_POSITIONS_AHEAD: usize = 1 << 12;
+/// The maximum number of positions that the engine looks up for one `go` to decide after which moves the sources end
+/// soon.
+const MAX_POSITIONS_AHEAD: usize = 1 << 11;
+
+/// The maximum number of these positions that follow the same move. If more positions follow a move, the sources do not
+/// end soon after it.
+const MAX_POSITIONS_AFTER_MOVE: usize = 1 << 10;
 
 /// A search whose result, `bestmove`, has not been sent yet.
 struct Search {
@@ -166,13 +170,43 @@ impl Excluded {
     }
 }
 
-/// The state of a search for the end of the sources.
-#[derive(Default)]
+/// The state of a search for the end of the sources. One `go` uses one such value for all moves of the position.
 struct Lookahead {
-    /// The number of positions that were looked up.
-    positions: usize,
+    /// The side that the engine plays.
+    side: Color,
+    /// The identities of the positions of the current line. The line begins with the position of `go`.
+    line: Vec<u64>,
+    /// The lowest index in `line` of a position to which a move returned, since the search entered the last position of
+    /// `line`. The position of `go` does not count. `usize::MAX` if there was no such move.
+    lowest_return: usize,
     /// For each position, by identity, a number of half-moves that the sources do not continue from there.
     ends: FxHashMap<u64, u32>,
+    /// The number of positions that may still be looked up after the current move.
+    left_after_move: usize,
+    /// The number of positions that may still be looked up after all further moves.
+    left: usize,
+}
+
+impl Lookahead {
+    /// Starts a search for the side that is to move in `pos`, the position of `go`.
+    fn new(pos: &VariantPosition) -> Lookahead {
+        Lookahead {
+            side: pos.turn(),
+            line: vec![Keyed::new(pos.clone()).identity()],
+            lowest_return: usize::MAX,
+            ends: FxHashMap::default(),
+            left_after_move: 0,
+            left: MAX_POSITIONS_AHEAD,
+        }
+    }
+
+    /// Gives the next move its share of the positions that may still be looked up. What the previous move did not use
+    /// is shared too. `moves` is the number of moves that still need a share, including this one.
+    fn share(&mut self, moves: usize) {
+        self.left += mem::take(&mut self.left_after_move);
+        self.left_after_move = (self.left / moves).min(MAX_POSITIONS_AFTER_MOVE);
+        self.left -= self.left_after_move;
+    }
 }
 
 /// The state of a UCI session: the current position, the options and the current search.
@@ -193,6 +227,8 @@ pub(super) struct Session {
     waiting: VecDeque<String>,
     /// The number of `isready` commands that the second engine has not answered yet.
     ready_asked: usize,
+    /// The numbers of the sources that could not be read since the last `go`.
+    unreadable: Vec<usize>,
 }
 
 impl Session {
@@ -214,6 +250,7 @@ impl Session {
             search: None,
             waiting: VecDeque::new(),
             ready_asked: 0,
+            unreadable: Vec::new(),
         }
     }
 
@@ -416,6 +453,7 @@ impl Session {
 
     fn go(&mut self, text: &str) -> Result<()> {
         let go = Go::read(text);
+        self.unreadable.clear();
         let mut search = Search {
             answer: None,
             wait: go.wait,
@@ -485,13 +523,15 @@ impl Session {
         }
         let of_command = |mv: Move| (!go.allows(pos, mv)).then_some(Exclusion::Command);
         let repeats = |mv: Move| game.repeats(mv).then_some(Exclusion::Repetition);
-        let mut moves = self.playable(pos, excluded, &|mv| of_command(mv).or(repeats(mv)))?;
+        let mut lookahead = Lookahead::new(pos);
+        let no_repetition = |mv: Move| of_command(mv).or(repeats(mv));
+        let mut moves = self.playable(pos, excluded, &no_repetition, &mut lookahead)?;
         let has_repetition = || {
             let mut excluded = excluded.0.iter();
             excluded.any(|(_, reason)| *reason == Exclusion::Repetition)
         };
         if moves.is_empty() && self.second_engine.is_none() && has_repetition() {
-            moves = self.playable(pos, excluded, &of_command)?;
+            moves = self.playable(pos, excluded, &of_command, &mut lookahead)?;
         }
         if moves.is_empty() {
             return Ok(None);
@@ -657,90 +697,137 @@ impl Session {
         pos: &VariantPosition,
         excluded: &mut Excluded,
         exclude: &dyn Fn(Move) -> Option<Exclusion>,
+        lookahead: &mut Lookahead,
     ) -> Result<Vec<TreeMove>> {
         let needed = self.settings.leave_before_end.saturating_sub(1);
-        let mut lookahead = Lookahead::default();
         for number in 0..self.sources.len() {
             let mut moves = Vec::new();
-            for mv in self.choices_of(number, pos, excluded, exclude)? {
+            let choices = self.choices_of(number, pos, excluded, exclude)?;
+            // Fewer positions follow the last moves, so they leave more look-ups for the best ones.
+            for (at, mv) in choices.into_iter().enumerate().rev() {
                 let mut after = pos.clone();
                 after.play_unchecked(mv.mv);
-                if self.continues(&after, pos.turn(), needed, &mut lookahead)? {
+                lookahead.share(at + 1);
+                if self.continues(&after, needed, lookahead)? {
                     moves.push(mv);
                 } else {
                     excluded.0.push((mv.mv, Exclusion::End));
                 }
             }
             if !moves.is_empty() {
+                moves.reverse();
                 return Ok(moves);
             }
         }
         Ok(Vec::new())
     }
 
-    /// Returns `true` if the sources contain a line of at least `plies` half-moves that begins in `pos`. The moves of
-    /// `side` are those that the engine may play as this side. If the sources contain no moves of the opponent in a
-    /// position, as in a book for one side, each legal move to which they contain an answer belongs to a line.
+    /// Returns `true` if all sources together contain a line of at least `plies` half-moves that begins in `pos`, and
+    /// in which no position of [`Lookahead::line`] or of the line itself recurs. The moves of the engine in such a line
+    /// are those that it may play.
     ///
-    /// The number of positions that one `lookahead` looks up is limited; beyond it, returns `true`.
+    /// The sources may lack the moves of the opponent, as books for one side do. So if all sources, or a source for the
+    /// color of the engine, contain no move of the opponent in a position, each legal move to which the sources contain
+    /// an answer belongs to a line too.
+    ///
+    /// Returns `true` if `lookahead` allows no further look-up.
     fn continues(
         &mut self,
         pos: &VariantPosition,
-        side: Color,
         plies: u32,
         lookahead: &mut Lookahead,
     ) -> Result<bool> {
-        if plies == 0 || lookahead.positions == MAX_POSITIONS_AHEAD {
-            return Ok(true);
-        }
         let identity = Keyed::new(pos.clone()).identity();
-        if lookahead
-            .ends
-            .get(&identity)
-            .is_some_and(|known| *known <= plies)
-        {
+        let mut line = lookahead.line.iter();
+        if let Some(at) = line.position(|before| *before == identity) {
+            // Every line of this `go` contains its position, so a return to it says nothing about the current line.
+            if at > 0 {
+                lookahead.lowest_return = lookahead.lowest_return.min(at);
+            }
             return Ok(false);
         }
-        lookahead.positions += 1;
-        let mut moves = self.known_moves(side, pos)?;
-        // The last move of a line must be one that a source contains.
-        let mut rest = plies - 1;
-        if moves.is_empty() && pos.turn() != side {
-            let legal = pos.legal_moves().into_iter();
-            moves = legal
-                .map(|mv| TreeMove::without_evaluation(mv, 0, None))
-                .collect();
-            rest = rest.max(1);
+        let known = lookahead.ends.get(&identity);
+        if known.is_some_and(|known| *known <= plies) {
+            return Ok(false);
         }
-        moves.sort_by_key(|mv| Reverse(mv.weight));
-        for mv in moves {
+        if plies == 0 || lookahead.left_after_move == 0 {
+            return Ok(true);
+        }
+        lookahead.left_after_move -= 1;
+        let at = lookahead.line.len();
+        lookahead.line.push(identity);
+        let return_before = mem::replace(&mut lookahead.lowest_return, usize::MAX);
+        let mut continues = false;
+        for (mv, rest) in self.next_of_line(pos, plies, lookahead.side)? {
             let mut after = pos.clone();
-            after.play_unchecked(mv.mv);
-            if self.continues(&after, side, rest, lookahead)? {
-                return Ok(true);
+            after.play_unchecked(mv);
+            continues = self.continues(&after, rest, lookahead)?;
+            if continues {
+                break;
             }
         }
-        lookahead.ends.insert(identity, plies);
-        Ok(false)
+        lookahead.line.pop();
+        let lowest_return = mem::replace(&mut lookahead.lowest_return, return_before);
+        if lowest_return < at {
+            // By another line to this position, the sources may continue.
+            lookahead.lowest_return = lowest_return.min(return_before);
+        } else if !continues {
+            lookahead.ends.insert(identity, plies);
+        }
+        Ok(continues)
     }
 
-    /// Returns the moves of `pos` that belong to lines of the sources, where the engine plays `side`. The settings
-    /// restrict only the moves of the engine, not those of its opponent.
-    fn known_moves(&mut self, side: Color, pos: &VariantPosition) -> Result<Vec<TreeMove>> {
+    /// Returns the moves with which a line of `plies` half-moves may begin in `pos`, each with the number of half-moves
+    /// that must follow it. The engine plays `side`.
+    fn next_of_line(
+        &mut self,
+        pos: &VariantPosition,
+        plies: u32,
+        side: Color,
+    ) -> Result<Vec<(Move, u32)>> {
+        let mut next: Vec<(Move, u32)> = Vec::new();
+        let mut add = |mv: Move, rest: u32| {
+            if next.iter().all(|(own, _)| *own != mv) {
+                next.push((mv, rest));
+            }
+        };
         let mut excluded = Excluded::default();
+        let (mut all_lack, mut own_color_lacks) = (true, false);
         for number in 0..self.sources.len() {
-            let moves = if pos.turn() == side {
-                self.choices_of(number, pos, &mut excluded, &|_| None)?
-            } else {
-                let mut moves = self.moves_of(number, side, pos)?;
-                moves.retain(|mv| mv.games() > 0);
-                moves
-            };
-            if !moves.is_empty() {
-                return Ok(moves);
+            let mut moves = self.known_moves(number, side, pos, &mut excluded)?;
+            all_lack &= moves.is_empty();
+            own_color_lacks |= moves.is_empty() && self.sources[number].1 == Some(side);
+            moves.sort_by_key(|mv| Reverse(mv.weight));
+            for mv in moves {
+                add(mv.mv, plies - 1);
             }
         }
-        Ok(Vec::new())
+        if pos.turn() != side && (all_lack || own_color_lacks) {
+            // The last move of a line must be one that a source contains.
+            let rest = (plies - 1).max(1);
+            for mv in pos.legal_moves() {
+                add(mv, rest);
+            }
+        }
+        Ok(next)
+    }
+
+    /// Returns the moves of source `number` in `pos` that belong to lines, where the engine plays `side`. The settings
+    /// restrict only the moves of the engine, not those of its opponent. Adds the moves that the engine may not play to
+    /// `excluded`.
+    fn known_moves(
+        &mut self,
+        number: usize,
+        side: Color,
+        pos: &VariantPosition,
+        excluded: &mut Excluded,
+    ) -> Result<Vec<TreeMove>> {
+        if pos.turn() == side {
+            return self.choices_of(number, pos, excluded, &|_| None);
+        }
+        let mut moves = self.moves_of(number, side, pos)?;
+        moves.retain(|mv| mv.games() > 0);
+        Ok(moves)
     }
 
     /// Returns `true` if moves of the sources are no longer played in `pos`, because of its move number.
@@ -810,7 +897,7 @@ impl Session {
 
     /// Returns the moves that source `number` contains in the position `pos`. Sources are counted from 0. Returns no
     /// moves if the source is only for the opponent of `side`, which is the side that the engine plays. If the source
-    /// cannot be read, informs the user interface and returns no moves.
+    /// cannot be read, returns no moves, and informs the user interface once for each `go`.
     fn moves_of(
         &mut self,
         number: usize,
@@ -831,15 +918,18 @@ impl Session {
         match read {
             Ok(moves) => Ok(moves),
             Err(err) => {
-                self.inform(&err.to_string())?;
+                if !self.unreadable.contains(&number) {
+                    self.unreadable.push(number);
+                    self.inform(&err.to_string())?;
+                }
                 Ok(Vec::new())
             }
         }
     }
 
     /// Returns a variation to show to the user: a sequence of moves in UCI notation. It begins with the move `mv` in
-    /// the position `pos`, and continues with the most frequent moves of the sources. It ends after [`MAX_SHOWN_PLIES`]
-    /// half-moves, or at a position for which the sources have no suitable move.
+    /// the position `pos`, and continues with the most frequent moves of the first source that contains the position. It
+    /// ends after [`MAX_SHOWN_PLIES`] half-moves, or at a position for which the sources have no suitable move.
     ///
     /// # Errors
     ///
@@ -854,7 +944,13 @@ impl Session {
             if line.len() == MAX_SHOWN_PLIES {
                 return Ok(line);
             }
-            let moves = self.known_moves(side, &pos)?;
+            let mut excluded = Excluded::default();
+            let mut moves = Vec::new();
+            for number in 0..self.sources.len() {
+                if moves.is_empty() {
+                    moves = self.known_moves(number, side, &pos, &mut excluded)?;
+                }
+            }
             let Some(next) = moves.iter().max_by_key(|mv| mv.weight) else {
                 return Ok(line);
             };
@@ -1231,10 +1327,189 @@ fn standard_position(text: &str, variant: Variant) -> Cow<'_, str> {
 
 #[cfg(test)]
 mod tests {
+    use std::{cell::Cell, rc::Rc, sync::Arc};
+
     use proptest::prelude::*;
-    use shakmaty::{Chess, Position};
+    use shakmaty::{Chess, Position, Role, Square};
 
     use super::*;
+    use crate::Error;
+
+    /// A source whose moves a function returns, the best first. It counts the look-ups.
+    struct Computed<F> {
+        moves: F,
+        lookups: Rc<Cell<usize>>,
+    }
+
+    impl<F: Fn(&VariantPosition) -> Result<Vec<Move>>> MoveSource for Computed<F> {
+        fn moves(&self, pos: &Keyed<VariantPosition>) -> Result<Vec<TreeMove>> {
+            self.lookups.set(self.lookups.get() + 1);
+            let moves = (self.moves)(pos.position())?
+                .into_iter()
+                .zip((1..=1000).rev());
+            Ok(moves
+                .map(|(mv, weight)| TreeMove::without_evaluation(mv, weight, None))
+                .collect())
+        }
+    }
+
+    /// Returns the answer to `go` in the starting position, and the number of look-ups. `leave_before_end` is the
+    /// setting of this name.
+    fn answer(
+        moves: impl Fn(&VariantPosition) -> Result<Vec<Move>> + 'static,
+        leave_before_end: u32,
+    ) -> (String, usize) {
+        let lookups = Rc::default();
+        let source = Computed {
+            moves,
+            lookups: Rc::clone(&lookups),
+        };
+        let settings = Settings {
+            leave_before_end,
+            multi_pv: 500,
+            play: Play::Best,
+            ..Settings::default()
+        };
+        let (read, write) = std::io::pipe().unwrap();
+        let output = LineQueue::start(write, Arc::default()).unwrap();
+        let sources = vec![(EngineSource::Moves(Box::new(source)), None)];
+        let mut session = Session::new(sources, settings, None, output);
+        session.handle("go", "").unwrap();
+        session.output.finish().unwrap();
+        (std::io::read_to_string(read).unwrap(), lookups.get())
+    }
+
+    fn after(line: &str) -> VariantPosition {
+        Variant::Standard.from_text(None, Some(line)).unwrap()
+    }
+
+    fn first_moves(moves: &[&str]) -> Vec<Move> {
+        let read = |text: &&str| {
+            text.parse::<UciMove>()
+                .unwrap()
+                .to_move(&after(""))
+                .unwrap()
+        };
+        moves.iter().map(read).collect()
+    }
+
+    /// Returns the number of half-moves from the starting position to `pos`.
+    fn plies_before(pos: &VariantPosition) -> u32 {
+        2 * (pos.fullmoves().get() - 1) + u32::from(pos.turn() == Color::Black)
+    }
+
+    #[test]
+    fn one_move_with_many_positions_leaves_look_ups_for_the_others() {
+        let firsts = ["d2d4", "e2e4", "h2h3"];
+        // Many positions follow 1. e4, but no line has 8 half-moves.
+        let many = move |pos: &VariantPosition| {
+            Ok(match plies_before(pos) {
+                0 => first_moves(&firsts),
+                _ if pos.board().piece_at(Square::E2).is_some() => Vec::new(),
+                1..6 => pos.legal_moves().into_iter().collect(),
+                _ => Vec::new(),
+            })
+        };
+        let (said, lookups) = answer(many, 8);
+        assert!(said.contains("bestmove e2e4"), "{said}");
+        assert!(
+            !said.contains("pv d2d4") && !said.contains("pv h2h3"),
+            "{said}"
+        );
+        // Each move has a share, and all shares together are limited.
+        assert!(
+            (MAX_POSITIONS_AFTER_MOVE..MAX_POSITIONS_AHEAD).contains(&lookups),
+            "{lookups}"
+        );
+        let (said, lookups) = answer(|pos| Ok(pos.legal_moves().into_iter().collect()), 100);
+        assert!(
+            said.contains("pv a2a3") && said.contains("pv h2h4"),
+            "{said}"
+        );
+        assert!(lookups < MAX_POSITIONS_AHEAD + 200, "{lookups}");
+        // Few positions are searched to the end.
+        let few = |pos: &VariantPosition| {
+            let pawns = pos.legal_moves().into_iter();
+            let pawns = pawns.filter(|mv| mv.role() == Role::Pawn);
+            let moves = if plies_before(pos) < 5 { 2 } else { 0 };
+            Ok(pawns.take(moves).collect())
+        };
+        assert!(answer(few, 6).0.contains("bestmove (none)"));
+        assert!(!answer(few, 5).0.contains("bestmove (none)"));
+    }
+
+    #[test]
+    fn an_unreadable_source_is_reported_once_for_each_go() {
+        let damaged = |pos: &VariantPosition| match plies_before(pos) {
+            0 => Ok(first_moves(&["e2e4", "d2d4"])),
+            _ => Err(Error::damaged("book.bin", "damaged")),
+        };
+        let (said, lookups) = answer(damaged, 4);
+        assert!(lookups > 40, "{lookups}");
+        assert_eq!(said.matches("damaged").count(), 1, "{said}");
+    }
+
+    /// Returns the length of the longest line in which no position recurs. White plays moves of `lines`. Black also
+    /// plays all legal moves, but not at the end of a line, in positions for which `lines` contains no move.
+    fn longest(lines: &FxHashMap<u64, Vec<Move>>, pos: &VariantPosition, visited: &[u64]) -> u32 {
+        let identity = Keyed::new(pos.clone()).identity();
+        let mut visited = visited.to_vec();
+        visited.push(identity);
+        let known = lines.get(&identity);
+        let added = || pos.legal_moves().into_iter().collect();
+        let moves = match (known, pos.turn()) {
+            (Some(moves), _) => moves.clone(),
+            (None, Color::White) => Vec::new(),
+            (None, Color::Black) => added(),
+        };
+        let lengths = moves.into_iter().filter_map(|mv| {
+            let mut next = pos.clone();
+            next.play_unchecked(mv);
+            if visited.contains(&Keyed::new(next.clone()).identity()) {
+                return None;
+            }
+            let rest = longest(lines, &next, &visited);
+            (known.is_some() || rest > 0).then_some(rest + 1)
+        });
+        lengths.max().unwrap_or(0)
+    }
+
+    proptest! {
+        /// Games of knights only reach few positions, so many lines meet and return to earlier positions.
+        #[test]
+        fn the_longest_line_without_a_recurring_position_decides(
+            games in proptest::collection::vec(proptest::collection::vec(0..4usize, 1..9), 1..6),
+        ) {
+            let knights = [["g1f3", "f3g1", "b1c3", "c3b1"], ["g8f6", "f6g8", "b8c6", "c6b8"]];
+            let mut lines: FxHashMap<u64, Vec<Move>> = FxHashMap::default();
+            for game in games {
+                let mut pos = after("");
+                for choice in game {
+                    let texts = knights[usize::from(pos.turn() == Color::Black)];
+                    let legal = pos.legal_moves();
+                    let knights: Vec<Move> =
+                        legal.into_iter().filter(|mv| texts.contains(&uci(&pos, *mv).as_str())).collect();
+                    let mv = knights[choice % knights.len()];
+                    let known = lines.entry(Keyed::new(pos.clone()).identity()).or_default();
+                    if !known.contains(&mv) {
+                        known.push(mv);
+                    }
+                    pos.play_unchecked(mv);
+                }
+            }
+            let length = longest(&lines, &after(""), &[]);
+            for (needed, is_played) in [(length, true), (length + 1, false)] {
+                let lines = lines.clone();
+                let of = move |pos: &VariantPosition| {
+                    let identity = Keyed::new(pos.clone()).identity();
+                    Ok(lines.get(&identity).cloned().unwrap_or_default())
+                };
+                let (said, lookups) = answer(of, needed);
+                let is_limited = lookups >= MAX_POSITIONS_AFTER_MOVE - 1;
+                prop_assert!(is_limited || said.contains("bestmove (none)") != is_played, "{length} {said}");
+            }
+        }
+    }
 
     #[test]
     fn variations_of_the_engine_come_after_the_listed_moves() {
