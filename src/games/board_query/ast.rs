@@ -142,6 +142,16 @@ impl PieceNumbers {
         self.0.map(|[pawns, ..]| pawns)
     }
 
+    /// Returns these pieces with a king of each side. Returns `None` if they include a king.
+    pub(super) fn with_kings(&self) -> Option<PieceNumbers> {
+        // Kings are the last role.
+        let [[white @ .., 0], [black @ .., 0]] = self.0 else {
+            return None;
+        };
+        let side = |[p, n, b, r, q]: [u8; 5]| [p, n, b, r, q, 1];
+        Some(PieceNumbers([side(white), side(black)]))
+    }
+
     pub(super) fn mirrored(&self) -> PieceNumbers {
         let [white, black] = self.0;
         PieceNumbers([black, white])

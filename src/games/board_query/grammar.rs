@@ -56,8 +56,8 @@ fn fault<T>(at: usize, problem: impl Into<String>) -> Parsed<T> {
 /// Returns the error that `what` was expected at the current offset, and quotes the text there.
 fn expected<T>(input: &QueryText<'_>, what: &str) -> Parsed<T> {
     let rest = *input.input;
-    let is_word = |c: &char| c.is_ascii_alphanumeric();
-    let mut found: String = rest.chars().take_while(is_word).take(20).collect();
+    let is_word = |c: &char| c.is_ascii_alphanumeric() || *c == '_';
+    let mut found: String = rest.chars().take_while(is_word).take(40).collect();
     if found.is_empty() {
         found = rest.chars().take(1).collect();
     }
@@ -347,7 +347,13 @@ fn factor(input: &mut QueryText<'_>) -> Parsed<Node> {
         "board" => NodeKind::Board(list(input, |item| {
             Ok(Placement::of(&placement(item.at, item.text)?))
         })?),
-        "material" => NodeKind::Material(list(input, |item| counts(item, "KRPPvKRP"))?),
+        "material" => {
+            let mut all = list(input, |item| counts(item, "KRPPvKRP"))?;
+            let with_kings: Vec<PieceNumbers> =
+                all.iter().filter_map(PieceNumbers::with_kings).collect();
+            all.extend(with_kings);
+            NodeKind::Material(all)
+        }
         "imbalance" => NodeKind::Imbalance(list(input, |item| counts(item, "PPvN"))?),
         "move" => NodeKind::Move(list(input, move_pattern)?),
         _ => {
