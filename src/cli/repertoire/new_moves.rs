@@ -120,8 +120,8 @@ fn write(args: &Args, context: Context) -> anyhow::Result<()> {
     let format = args.format.unwrap_or_else(by_ending);
     let (path, force) = (&args.output.out, args.output.force);
     let mut out = match format {
-        NewMovesFormat::Pgn => NewMovesOutput::Text(pgn_output(path, force)?),
-        NewMovesFormat::Text => NewMovesOutput::Text(Output::create(path, force)?),
+        NewMovesFormat::Pgn => NewMovesOutput::Text(Box::new(pgn_output(path, force)?)),
+        NewMovesFormat::Text => NewMovesOutput::Text(Box::new(Output::create(path, force)?)),
         NewMovesFormat::Table(format) => {
             NewMovesOutput::Table(Table::begin(begin_text(path, force)?, format, COLUMNS)?)
         }
@@ -242,7 +242,7 @@ fn table_row(found: &NewMove) -> [Cell<'_>; COLUMNS.len()] {
 
 /// The output of the command.
 enum NewMovesOutput {
-    Text(Output),
+    Text(Box<Output>),
     Table(Table),
 }
 
