@@ -292,6 +292,7 @@ impl Indexing {
     /// # Errors
     ///
     /// Returns an error if the operating system cannot use the listener or cannot start the threads.
+    #[expect(clippy::missing_panics_doc, reason = "texts and numbers are JSON")]
     pub fn listen(self, listener: TcpListener) -> Result<Listening> {
         let (sources, how_far) = (self.sources, self.how_far);
         let about = move || {
