@@ -115,10 +115,12 @@ fn positions(explorer: &Explorer, step: usize) -> Vec<Line> {
 fn forget_unfinished(answer: &mut Answer) {
     let drawn = |results: &mut Results| results.draws += std::mem::take(&mut results.unfinished);
     drawn(&mut answer.results);
-    answer
-        .moves
-        .iter_mut()
-        .for_each(|mv| drawn(&mut mv.results));
+    for mv in &mut answer.moves {
+        drawn(&mut mv.results);
+        if let Some(resulting) = &mut mv.resulting {
+            drawn(&mut resulting.results);
+        }
+    }
     let months = answer.history.iter_mut().flatten();
     months.for_each(|month| drawn(&mut month.results));
     let years = answer.years.iter_mut().flatten();

@@ -494,12 +494,12 @@ mod tests {
     #[test]
     fn castling_is_told_from_moves_of_rooks() {
         let text = "1. e4 e5 2. Nf3 Nc6 3. Be2 d6 4. O-O Bd7 5. Kh1 Qe7 6. Rg1 O-O-O 1-0\n\n\
-            [FEN \"r3k3/8/8/8/8/8/8/4R1K1 b q - 0 1\"]\n\n1... O-O-O 2. Rc1+ Kb8 3. Ra1 Rg8+ 4. Kf2 0-1\n\n\
+            [FEN \"r3k3/8/8/8/8/8/8/5RK1 b q - 0 1\"]\n\n1... O-O-O 2. Rc1+ Kb8 3. Ra1 Rg8+ 4. Kf2 0-1\n\n\
             [FEN \"4k3/8/8/8/8/8/4K3/4R3 w - - 0 1\"]\n\n1. Rh1 Kd8 2. Rh8+ 1-0\n";
         let (plies, ..) = batches(text, PlyOptions::default()).unwrap();
         let moves: Vec<String> = (0..plies.moves.len()).map(|ply| plies.uci(ply)).collect();
         let expected = "e2e4 e7e5 g1f3 b8c6 f1e2 d7d6 e1g1 c8d7 g1h1 d8e7 f1g1 e8c8 \
-            e8c8 e1c1 c8b8 c1a1 d8g8 g1f2 e1h1 e8d8 h1h8";
+            e8c8 f1c1 c8b8 c1a1 d8g8 g1f2 e1h1 e8d8 h1h8";
         assert_eq!(moves.join(" "), expected);
     }
 

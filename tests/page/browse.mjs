@@ -172,6 +172,7 @@ const tests = {
     const { page, context, faults } = await open(browser, url, "/?player=Morphi");
     await page.waitForSelector("#moves .blank h3");
     assert.match(await text(page, "#moves .blank h3"), /No player is called “Morphi”/);
+    await page.waitForSelector("#games:not([aria-busy])");
     assert.equal(await text(page, "#games"), "There are no games to list.");
     await page.click("#moves .ways button");
     await addressed(page, "player=Morphy, Paul");

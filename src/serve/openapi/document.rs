@@ -586,7 +586,7 @@ fn the_document_is_made_from_the_types() {
             .find(|(_, (made, written))| made != written);
         assert!(
             made == DOCUMENT,
-            "openapi.json differs: {other:?}; run this test with SNAPSHOTS=overwrite"
+            "openapi.json differs, and SNAPSHOTS=overwrite writes it anew: {other:?}"
         );
     }
 }
