@@ -195,7 +195,7 @@ fn a_table_of_games_has_all_tags_of_the_index_with_types() {
         {
             "id": 0, "event": null, "site": null, "date": "1999.12.31", "round": null, "white": "A", "black": null,
             "result": "*", "white_rating": 1500, "black_rating": 1600, "year": 1999, "month": 12, "eco": null,
-            "opening_eco": "A40", "opening": "Queen's Pawn Game", "plies": 1, "speed": "classical", "mode": "rated",
+            "opening_eco": "A40", "opening": "Queen's Pawn Game", "plies": 1, "speed": "classical", "mode": null,
             "variant": "standard", "fen": null, "event_date": null, "event_type": null, "url": null, "file": file,
             "offset": 0,
         },
@@ -203,7 +203,7 @@ fn a_table_of_games_has_all_tags_of_the_index_with_types() {
             "id": 1, "event": "Open", "site": "https://lichess.org/abcdefgh", "date": null, "round": "3.1",
             "white": "Tal, Mihail", "black": "=Keres", "result": "1-0", "white_rating": 2705, "black_rating": null,
             "year": 2021, "month": 3, "eco": "C60", "opening_eco": "C62",
-            "opening": "Ruy Lopez: Steinitz Defense", "plies": 21, "speed": "blitz", "mode": "rated",
+            "opening": "Ruy Lopez: Steinitz Defense", "plies": 21, "speed": "blitz", "mode": null,
             "variant": "standard", "fen": null, "event_date": "2021.03.??", "event_type": null,
             "url": "https://lichess.org/abcdefgh", "file": file, "offset": more.len(),
         },

@@ -894,14 +894,17 @@ impl Explorer {
         Ok(source.rows.plies[id as usize])
     }
 
-    /// Returns the speed of game `number`, and whether it was rated.
+    /// Returns the speed of game `number`, and its mode if its event says whether it is rated.
     ///
     /// # Errors
     ///
-    /// Returns an error if no game has this number.
-    pub fn speed_and_mode_of_game(&self, number: u64) -> Result<(Speed, Mode)> {
+    /// Returns an error if no game has this number, or if an index is damaged.
+    pub fn speed_and_mode_of_game(&self, number: u64) -> Result<(Speed, Option<Mode>)> {
         let (source, id) = self.sources.locate(number)?;
-        Ok(source.game(id).speed_and_mode())
+        let (speed, mode) = source.game(id).speed_and_mode();
+        let event = source.rows.events[id as usize];
+        let is_known = source.rated_names()?.known.binary_search(&event).is_ok();
+        Ok((speed, is_known.then_some(mode)))
     }
 
     /// Returns the name of the variant of game `number` in Lichess's API, such as `standard` or `threeCheck`.
