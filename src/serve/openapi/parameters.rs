@@ -119,7 +119,15 @@ fn condition(name: &str) -> Option<(Value, String)> {
     // A list has commas here, and is given once.
     let help = field.help.replace(", or give the option several times", "");
     let help = help.replace("the option", "the parameter");
-    Some((schema, help.replace(" =", " ")))
+    // Over HTTP, names match as a whole by default.
+    let help = help.replace(
+        "contains NAME",
+        "is NAME, or contains NAME with exact=false",
+    );
+    let help = help
+        .replace(" =rated", " rated")
+        .replace(" =casual", " casual");
+    Some((schema, help))
 }
 
 /// Describes a parameter that is no condition on games, or that has another meaning at `path`. Returns `None` for other
