@@ -93,7 +93,7 @@ impl Cache {
 }
 
 impl CachedIndex {
-    /// Returns the index of a PGN file in the cache `directory`. Implements [`Cache::of`].
+    /// Returns the place in the cache `directory` for the index of the PGN file `pgn`. Implements [`Cache::of`].
     fn in_directory(directory: &Path, pgn: &Path, untagged: Variant) -> Result<CachedIndex> {
         let pgn = canonical(pgn).at(pgn, "open")?;
         let metadata = pgn.metadata().at(&pgn, "open")?;

@@ -5,8 +5,9 @@ use shakmaty::{Position, variant::VariantPosition};
 
 use crate::error::Result;
 
-/// The default minimum number of games in which the opponent played a move, so that the move can be a gap, and of the
-/// opponent's games that reach the end of a line to prepare. A single game says little about what will be played.
+/// The default minimum number of the opponent's games. A move of the opponent can be a gap only if it was played in so
+/// many games, and a line to prepare ends where fewer games continue. A single game says little about what will be
+/// played.
 pub const MIN_REPLY_GAMES: u64 = 2;
 
 /// The state of a player's preparation for a move of the opponent.

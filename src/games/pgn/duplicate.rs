@@ -94,7 +94,8 @@ const ID_BITS: u32 = 64 - 16 - 4 - 5;
 /// exactly its date and id.
 pub(crate) const MAX_COMPARED_GROUPS: usize = 256;
 
-/// The group of duplicates that a game belongs to. Groups with equal common facts are numbered from 0.
+/// The group of duplicates that a game belongs to. Games with equal moves, players and result may form several groups,
+/// which are numbered from 0.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Group {
     /// The game is the first one of the group with this number.
