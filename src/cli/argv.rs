@@ -5,12 +5,11 @@
 
 use std::{
     ffi::{OsStr, OsString},
-    path::Path,
+    path::{Path, PathBuf},
 };
 
 use clap::{Arg, Command};
-
-use super::repertoire::with_side;
+use shakmaty::Color;
 
 /// The commands that exist in both polybook and polyglot. They accept long options with a single dash.
 pub const POLYGLOT_COMMANDS: [&str; 4] = ["make-book", "merge-book", "info-book", "dump-book"];
@@ -30,6 +29,15 @@ pub fn single_dashes(script: &str) -> String {
         .replace(&format!("--{OLD_SPELLING}"), "-")
         // In fish, the flag -o defines an option with a single dash and several letters.
         .replace(&format!("-l {OLD_SPELLING}"), "-o ")
+}
+
+/// Parses the path of a file and a side, in the form `FILE:white` or `FILE:black`. Returns an error message
+/// for any other form.
+pub fn with_side(text: &str) -> Result<(PathBuf, Color), &'static str> {
+    let of_side = text.rsplit_once(':');
+    let of_side = of_side
+        .and_then(|(path, color)| Some((path.into(), color.to_ascii_lowercase().parse().ok()?)));
+    of_side.ok_or("give the side after the file, as in my.pgn:white")
 }
 
 /// Adds a second dash to each long option with a single dash, if the command also exists in polyglot. Returns the

@@ -8,11 +8,12 @@ use std::{
 
 use super::{
     Context,
+    argv::with_side,
     filters::{SelectionArgs, check_names, explorer_of, passed_unknown, search_board},
     index_cache::cached_index,
     input::{ending, file_or_index, has_index, refuse_stream},
     position::UntaggedArg,
-    repertoire::{Opener, with_side},
+    repertoire::Opener,
     resources::count,
     usage::Usage,
     weighting::one_of,

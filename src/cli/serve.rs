@@ -32,13 +32,15 @@ use polybook::{
 use shakmaty::Color;
 
 use super::{
-    Context, errors,
+    Context,
+    argv::with_side,
+    errors,
     evals::EvalsArg,
     filters,
     index_cache::{RunningBuild, ensure_built, nothing_to_show, rebuild_if_damaged},
     input, plural,
     position::UntaggedArg,
-    repertoire::{Opener, with_side},
+    repertoire::Opener,
     resources::count,
     signals, terminal,
     usage::Usage,

@@ -34,7 +34,7 @@ pub struct SuiteArgs {
     /// End each opening of the suite after N half-moves (a half-move is one move of one side) [default: 8]. With a range
     /// such as 8..16, the suite contains openings of each of these lengths
     #[arg(long, value_name = "N|A..B", value_parser = plies)]
-    plies: Option<Plies>,
+    plies: Option<PlyRange>,
 
     /// Write only the N most frequent openings of the suite. With --seed, write N random openings
     #[arg(long, value_name = "N", value_parser = count::<u64>(1))]
@@ -115,20 +115,20 @@ pub fn repeated_suffix(repeated: Option<u64>) -> String {
 
 /// The lengths of the openings of a suite, in half-moves.
 #[derive(Copy, Clone, Debug)]
-struct Plies {
+struct PlyRange {
     least: u16,
     most: u16,
 }
 
 /// Parses a number of half-moves such as `8`, or a range such as `8..16`. Returns an error message if the text is neither,
 /// or contains 0.
-fn plies(text: &str) -> Result<Plies, &'static str> {
+fn plies(text: &str) -> Result<PlyRange, &'static str> {
     let (least, most) = text.split_once("..").unwrap_or((text, text));
     let number = |text: &str| text.trim().parse::<u16>().ok().filter(|number| *number > 0);
     number(least)
         .zip(number(most))
         .filter(|(least, most)| least <= most)
-        .map(|(least, most)| Plies { least, most })
+        .map(|(least, most)| PlyRange { least, most })
         .ok_or("use a number of half-moves from 1 to 65535, or a range with the lower number first, such as 8..16")
 }
 
@@ -187,9 +187,11 @@ impl SuiteArgs {
             .map(|limit| usize::try_from(limit).unwrap_or(usize::MAX));
         let default = Suite::default();
         Suite {
-            plies: self.plies.map_or(default.plies, |Plies { least, most }| {
-                least.into()..=most.into()
-            }),
+            plies: self
+                .plies
+                .map_or(default.plies, |PlyRange { least, most }| {
+                    least.into()..=most.into()
+                }),
             limit,
             seed: self.seed,
             balance: self.balance,

@@ -6,6 +6,8 @@
 //! and compute checksums. [`table`] writes tables as CSV, JSON lines and Parquet files.
 
 pub(crate) mod checksum;
+#[cfg(feature = "obs")]
+pub(crate) mod column;
 pub(crate) mod keyed;
 #[cfg(feature = "games")]
 pub mod output;

@@ -19,8 +19,8 @@ use parquet::{
 
 #[cfg(feature = "obs")]
 use super::{
+    column::{Cell, Column, ColumnType},
     output::{AtomicFile, BufferedFile},
-    table::{Cell, Column, ColumnType},
 };
 use crate::{
     error::{Error, Result},

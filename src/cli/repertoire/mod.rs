@@ -329,15 +329,6 @@ impl Opener {
     }
 }
 
-/// Parses the path of a repertoire and its side, in the form `FILE:white` or `FILE:black`. Returns an error message
-/// for any other form.
-pub fn with_side(text: &str) -> Result<(PathBuf, Color), &'static str> {
-    let of_side = text.rsplit_once(':');
-    let of_side = of_side
-        .and_then(|(path, color)| Some((path.into(), color.to_ascii_lowercase().parse().ok()?)));
-    of_side.ok_or("give the side after the file, as in my.pgn:white")
-}
-
 /// Parses the value N of the option `--reach`, which means "one game in N". Returns an error message if the text is not
 /// a number of at least 1.
 fn one_in(text: &str) -> Result<f64, &'static str> {

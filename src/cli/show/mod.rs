@@ -18,11 +18,11 @@ use serde_json::Value;
 
 use super::{
     Context,
+    argv::with_side,
     evals::EvalsArg,
     filters::SelectionArgs,
     input::{ending, file_or_index, name},
     position::SourceArgs,
-    repertoire::with_side,
     terminal::{AnswerArgs, AnswerForm},
     usage::Usage,
     weighting::one_of,

@@ -171,7 +171,7 @@ impl Excluded {
 }
 
 /// The state of a search for the end of the sources. One `go` uses one such value for all moves of the position.
-struct Lookahead {
+struct EndSearch {
     /// The side that the engine plays.
     side: Color,
     /// The identities of the positions of the current line. The line begins with the position of `go`.
@@ -187,10 +187,10 @@ struct Lookahead {
     left: usize,
 }
 
-impl Lookahead {
+impl EndSearch {
     /// Starts a search for the side that is to move in `pos`, the position of `go`.
-    fn new(pos: &VariantPosition) -> Lookahead {
-        Lookahead {
+    fn new(pos: &VariantPosition) -> EndSearch {
+        EndSearch {
             side: pos.turn(),
             line: vec![Keyed::new(pos.clone()).identity()],
             lowest_return: usize::MAX,
@@ -523,7 +523,7 @@ impl Session {
         }
         let of_command = |mv: Move| (!go.allows(pos, mv)).then_some(Exclusion::Command);
         let repeats = |mv: Move| game.repeats(mv).then_some(Exclusion::Repetition);
-        let mut lookahead = Lookahead::new(pos);
+        let mut lookahead = EndSearch::new(pos);
         let no_repetition = |mv: Move| of_command(mv).or(repeats(mv));
         let mut moves = self.playable(pos, excluded, &no_repetition, &mut lookahead)?;
         let has_repetition = || {
@@ -697,7 +697,7 @@ impl Session {
         pos: &VariantPosition,
         excluded: &mut Excluded,
         exclude: &dyn Fn(Move) -> Option<Exclusion>,
-        lookahead: &mut Lookahead,
+        lookahead: &mut EndSearch,
     ) -> Result<Vec<TreeMove>> {
         let needed = self.settings.leave_before_end.saturating_sub(1);
         for number in 0..self.sources.len() {
@@ -723,7 +723,7 @@ impl Session {
     }
 
     /// Returns `true` if all sources together contain a line of at least `plies` half-moves that begins in `pos`, and
-    /// in which no position of [`Lookahead::line`] or of the line itself recurs. The moves of the engine in such a line
+    /// in which no position of [`EndSearch::line`] or of the line itself recurs. The moves of the engine in such a line
     /// are those that it may play.
     ///
     /// The sources may lack the moves of the opponent, as books for one side do. So if all sources, or a source for the
@@ -735,7 +735,7 @@ impl Session {
         &mut self,
         pos: &VariantPosition,
         plies: u32,
-        lookahead: &mut Lookahead,
+        lookahead: &mut EndSearch,
     ) -> Result<bool> {
         let identity = Keyed::new(pos.clone()).identity();
         let mut line = lookahead.line.iter();
@@ -769,7 +769,7 @@ impl Session {
         lookahead.line.pop();
         let lowest_return = mem::replace(&mut lookahead.lowest_return, return_before);
         if lowest_return < at {
-            // By another line to this position, the sources may continue.
+            // The sources may continue after this position if another line reaches it.
             lookahead.lowest_return = lowest_return.min(return_before);
         } else if !continues {
             lookahead.ends.insert(identity, plies);
@@ -1475,7 +1475,8 @@ mod tests {
     }
 
     proptest! {
-        /// Games of knights only reach few positions, so many lines meet and return to earlier positions.
+        /// The games contain only moves of knights. They reach few positions, so many lines meet, and many return to earlier
+        /// positions.
         #[test]
         fn the_longest_line_without_a_recurring_position_decides(
             games in proptest::collection::vec(proptest::collection::vec(0..4usize, 1..9), 1..6),

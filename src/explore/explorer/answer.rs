@@ -13,7 +13,9 @@ use super::{
     open_index::text_of_number,
     query::{Line, Query, View},
     sources::Sources,
-    tally::{MoveTally, PlayerTally, PositionTally, Rank, resulting, scores_of_all_games},
+    tally::{
+        MoveTally, PlayerTally, PositionTally, Rank, Resulting, resulting, scores_of_all_games,
+    },
 };
 use crate::{
     chess::position::BookMove,
@@ -106,30 +108,6 @@ pub struct MoveAnswer {
     /// in none, and in [`View::Player`](super::View::Player).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rating_games: Option<u64>,
-}
-
-/// The results of the games that reached the position after a move, by any order of moves.
-#[derive(Copy, Clone, PartialEq, Eq, Debug, serde::Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct Resulting {
-    /// The number of games that continue from the position.
-    pub games: u64,
-    /// The results of these games, which are those of an [`Answer`] about the position. They are serialized in the form
-    /// of Lichess: an unfinished game is a draw.
-    #[serde(flatten, serialize_with = "Results::lichess_form")]
-    #[cfg_attr(test, schemars(with = "crate::games::results::EachResult"))]
-    pub results: Results,
-    /// The number of games that end in the position, or at whose position the index ends. `None` if a source does not
-    /// store it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub ended: Option<u64>,
-}
-
-impl Resulting {
-    /// Returns the number of games that reached the position, or `None` if a source does not store it.
-    pub fn reached(self) -> Option<u64> {
-        Some(self.games.saturating_add(self.ended?))
-    }
 }
 
 /// The results and ratings of the player whom a query names, in all games that the answer counts.

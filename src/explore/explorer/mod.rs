@@ -88,7 +88,7 @@ use self::{
     unknown_name::{matched_names, unknown_name, unknown_names},
 };
 pub use self::{
-    answer::{Answer, MonthCount, MoveAnswer, PlayerScore, PlayerTotals, Resulting, YearCount},
+    answer::{Answer, MonthCount, MoveAnswer, PlayerScore, PlayerTotals, YearCount},
     facets::{ColorCount, Facets, RatingScore},
     list::{GameInfo, GameList, ListedGame, MatchGames, PlayedGame, Player},
     opening_table::{OpeningRow, OpeningTable},
@@ -103,6 +103,7 @@ pub use self::{
     reply::{MIN_REPLY_GAMES, Reply},
     sources::{NeedsGames, Overview, SourceFile, SourceOverview},
     suggest::{SuggestField, Suggestion},
+    tally::Resulting,
     times::{MoveTime, Times},
     unknown_name::{MatchedNames, UnknownName},
 };

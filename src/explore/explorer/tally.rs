@@ -6,7 +6,6 @@ use rustc_hash::FxHashMap;
 use shakmaty::{Color, Position};
 
 use super::{
-    answer::Resulting,
     expectation::PlayerScores,
     filter::{SourceFilter, SourceFilters, Split},
     open_index::{GameSummary, OpenIndex},
@@ -25,6 +24,30 @@ use crate::{
         selection::Selection,
     },
 };
+
+/// The results of the games that reached the position after a move, by any order of moves.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, serde::Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Resulting {
+    /// The number of games that continue from the position.
+    pub games: u64,
+    /// The results of these games, which are those of an [`Answer`](super::Answer) about the position. They are serialized in the form
+    /// of Lichess: an unfinished game is a draw.
+    #[serde(flatten, serialize_with = "Results::lichess_form")]
+    #[cfg_attr(test, schemars(with = "crate::games::results::EachResult"))]
+    pub results: Results,
+    /// The number of games that end in the position, or at whose position the index ends. `None` if a source does not
+    /// store it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ended: Option<u64>,
+}
+
+impl Resulting {
+    /// Returns the number of games that reached the position, or `None` if a source does not store it.
+    pub fn reached(self) -> Option<u64> {
+        Some(self.games.saturating_add(self.ended?))
+    }
+}
 
 /// The sums of the results and measures in the games in which one move was played in the position of a query.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]

@@ -9,9 +9,8 @@ use rustc_hash::FxHashMap;
 use shakmaty::{Move, Position, variant::VariantPosition};
 
 use super::{
-    lines::PlayableMoves,
-    maker::LegalMoves,
-    move_graph::{Edge, MoveGraph, NodeData},
+    lines::{LegalMoves, PlayableMoves},
+    move_graph::{GraphMove, MoveGraph, NodeData},
     reader::Book,
     records::{Entry, key_and_move},
     weights::{FrequentMoves, Weights},
@@ -190,7 +189,7 @@ impl EvalWeights {
             let scored = kept.map(|edge| (edge, moves.score(node.key, edge.mv)));
             // A move without a value and without a weight is not in the book.
             let scored = scored.filter(|(edge, score)| edge.data.weight > 0 || score.is_some());
-            let scored: Vec<(&Edge<EvalMove>, Option<f64>)> = scored.collect();
+            let scored: Vec<(&GraphMove<EvalMove>, Option<f64>)> = scored.collect();
             let weighed = scored
                 .iter()
                 .map(|(edge, score)| (edge.data.weight, *score));
@@ -323,7 +322,7 @@ struct EvalMove {
     is_kept: bool,
 }
 
-impl Edge<EvalMove> {
+impl GraphMove<EvalMove> {
     /// Returns the value of this move for the side that plays it. `values` contains the values of the graph's positions.
     fn value(&self, values: &[Option<Value>]) -> Option<Value> {
         let after = self.after(values).copied().unwrap_or(self.data.after);
@@ -411,7 +410,7 @@ fn position_values(graph: &EvalGraph) -> Vec<Option<Value>> {
     let nodes = graph.nodes();
     // If a move has no value, the best of the other moves may be a mistake, which says nothing about the position.
     let is_unknown = graph.values(vec![false; nodes.len()], |number, is_unknown| {
-        let leads_nowhere = |edge: &Edge<EvalMove>| match edge.after(is_unknown) {
+        let leads_nowhere = |edge: &GraphMove<EvalMove>| match edge.after(is_unknown) {
             Some(is_unknown) => *is_unknown,
             None => edge.data.after.is_none(),
         };
@@ -701,7 +700,7 @@ mod tests {
     #[test]
     fn a_leaf_decides_about_the_first_move() {
         use RandomMove::{Inner, Leaf};
-        // Of two first moves, the second one has a better evaluation, but the opponent's best reply refutes it.
+        // The second of the two first moves has the better evaluation, but the opponent's best reply refutes this move.
         let random = vec![
             (Some((20, 10)), vec![Inner(1), Inner(2)]),
             (Some((-10, 10)), vec![Leaf(Some((15, 10)))]),

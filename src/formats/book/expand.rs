@@ -5,7 +5,11 @@ use std::{cmp::Reverse, fmt, sync::Arc};
 use rustc_hash::FxHashMap;
 use shakmaty::{Move, Position, variant::VariantPosition};
 
-use super::{lines::PlayableMoves, maker::LegalMoves, reader::Book, records::Entry};
+use super::{
+    lines::{LegalMoves, PlayableMoves},
+    reader::Book,
+    records::Entry,
+};
 use crate::{
     chess::position::{BookMove, Keyed, Variant},
     error::{Advice, Diagnosis, Error, Result},

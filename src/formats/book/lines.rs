@@ -9,14 +9,18 @@
 //! the memory budget. [`write()`] takes about 50 bytes of memory for each position on the lines that it writes.
 
 use std::{
+    cell::{Cell, RefCell},
     io::{self, Write},
     path::Path,
 };
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use shakmaty::{ByColor, Color, Move, Position, san::SanPlus, variant::VariantPosition};
 
-use super::{reader::Book, records::Entry};
+use super::{
+    reader::Book,
+    records::{Entry, key_and_move},
+};
 use crate::{
     chess::position::{BookMove, Keyed, Variant, key, uci},
     error::{At, Result},
@@ -528,6 +532,72 @@ impl<S: MoveSource> SourceWrapper for AnyMovesOf<S> {
         });
         Ok(added.collect())
     }
+}
+
+/// A source of the legal moves of a book, for a walk through its positions. It also collects the illegal moves in each
+/// position that the walk visits.
+pub(super) struct LegalMoves<'a> {
+    moves: PlayableMoves<'a>,
+    pub(super) illegal: RefCell<FxHashSet<u128>>,
+    /// The number of records whose position the walk has not looked up yet.
+    pub(super) unseen: Cell<u64>,
+}
+
+impl<'a> LegalMoves<'a> {
+    /// Creates a source of the legal moves among `moves`. `records` is the number of records in their book.
+    pub(super) fn new(moves: PlayableMoves<'a>, records: u64) -> LegalMoves<'a> {
+        LegalMoves {
+            moves,
+            illegal: RefCell::default(),
+            unseen: Cell::new(records),
+        }
+    }
+
+    /// Returns the book's records of the position `pos` that contain a legal move, each with this move. Adds the
+    /// illegal moves in the other records of the position to the collected illegal moves.
+    pub(super) fn of(&self, pos: &Keyed<VariantPosition>) -> Result<Vec<(Entry, Move)>> {
+        let mut legal = Vec::new();
+        if has_third_check(pos.position()) {
+            return Ok(legal);
+        }
+        for entry in self.moves.records(pos.key())? {
+            match entry.mv.to_move(pos.position()) {
+                Some(mv) => legal.push((entry, mv)),
+                None => {
+                    let is_new = self
+                        .illegal
+                        .borrow_mut()
+                        .insert(key_and_move(entry.key, entry.mv));
+                    self.unseen.set(self.unseen.get() - u64::from(is_new));
+                }
+            }
+        }
+        Ok(legal)
+    }
+}
+
+impl MoveSource for LegalMoves<'_> {
+    fn moves(&self, pos: &Keyed<VariantPosition>) -> Result<Vec<TreeMove>> {
+        let moves = self.of(pos)?.into_iter();
+        Ok(moves
+            .map(|(entry, mv)| TreeMove::without_evaluation(mv, entry.weight.into(), None))
+            .collect())
+    }
+
+    fn position_id(&self, pos: &Keyed<VariantPosition>) -> u64 {
+        self.moves.position_id(pos)
+    }
+
+    fn lacks(&self, key: u64) -> bool {
+        self.moves.lacks(key)
+    }
+}
+
+/// Returns `true` if the game has ended because one side gave three checks. The key of such a position may also belong
+/// to positions with fewer checks, because keys do not contain the number of checks. A book may therefore have records
+/// with this key, but their moves are not legal after the third check.
+pub(super) fn has_third_check(pos: &VariantPosition) -> bool {
+    matches!(pos, VariantPosition::ThreeCheck(_)) && pos.is_variant_end()
 }
 
 #[cfg(test)]

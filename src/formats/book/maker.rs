@@ -1,35 +1,28 @@
 //! Makes a book from counts. [`DroppedMoves`] finds the moves that are dropped from a book because they are
 //! illegal or lose too much.
 
-use std::{
-    cell::{Cell, RefCell},
-    cmp::Reverse,
-    collections::BTreeSet,
-    io::Write,
-    path::Path,
-    sync::Arc,
-};
+use std::{cmp::Reverse, collections::BTreeSet, io::Write, path::Path, sync::Arc};
 
 use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
-use shakmaty::{Color, Move, Position, variant::VariantPosition};
+use shakmaty::{Color, Move, variant::VariantPosition};
 
 use super::{
     eval_weights::{CountedEvalWeights, EvalWeights, EvalWeightsSummary},
     header::{self, HeaderError, PORTABLE_LENGTH, with_checksum},
-    lines::PlayableMoves,
+    lines::{LegalMoves, PlayableMoves, has_third_check},
     reader::Book,
     records::{Entry, key_and_move, with_format_castling},
     weights::{MinimaxFactors, MinimaxSummary, Scale, Scaling, Weights},
     writer::{BookWriter, temporary_book},
 };
 use crate::{
-    chess::position::{BookMove, Keyed, Variant, line_text},
+    chess::position::{BookMove, Variant, line_text},
     error::{At, Result},
     formats::{
         counts::{Counts, MoveCount, MoveFilter},
         evals::{Loss, MaxLoss},
-        walk::{MoveSource, TreeMove, each_position, shortest_lines},
+        walk::{each_position, shortest_lines},
     },
     progress::Meter,
     provenance::Provenance,
@@ -705,75 +698,9 @@ impl DroppedMoves {
     }
 }
 
-/// Returns `true` if the game has ended because one side gave three checks. The key of such a position may also belong
-/// to positions with fewer checks, because keys do not contain the number of checks. A book may therefore have records
-/// with this key, but their moves are not legal after the third check.
-fn has_third_check(pos: &VariantPosition) -> bool {
-    matches!(pos, VariantPosition::ThreeCheck(_)) && pos.is_variant_end()
-}
-
 /// Returns `part` in percent of `whole`, or 0 if `whole` is 0.
 fn percent_of(part: u64, whole: u64) -> f64 {
     part as f64 * 100.0 / whole.max(1) as f64
-}
-
-/// A source of the legal moves of a book, for a walk through its positions. It also collects the illegal moves in each
-/// position that the walk visits.
-pub(super) struct LegalMoves<'a> {
-    moves: PlayableMoves<'a>,
-    illegal: RefCell<FxHashSet<u128>>,
-    /// The number of records whose position the walk has not looked up yet.
-    unseen: Cell<u64>,
-}
-
-impl<'a> LegalMoves<'a> {
-    /// Creates a source of the legal moves among `moves`. `records` is the number of records in their book.
-    pub(super) fn new(moves: PlayableMoves<'a>, records: u64) -> LegalMoves<'a> {
-        LegalMoves {
-            moves,
-            illegal: RefCell::default(),
-            unseen: Cell::new(records),
-        }
-    }
-
-    /// Returns the book's records of the position `pos` that contain a legal move, each with this move. Adds the
-    /// illegal moves in the other records of the position to the collected illegal moves.
-    pub(super) fn of(&self, pos: &Keyed<VariantPosition>) -> Result<Vec<(Entry, Move)>> {
-        let mut legal = Vec::new();
-        if has_third_check(pos.position()) {
-            return Ok(legal);
-        }
-        for entry in self.moves.records(pos.key())? {
-            match entry.mv.to_move(pos.position()) {
-                Some(mv) => legal.push((entry, mv)),
-                None => {
-                    let is_new = self
-                        .illegal
-                        .borrow_mut()
-                        .insert(key_and_move(entry.key, entry.mv));
-                    self.unseen.set(self.unseen.get() - u64::from(is_new));
-                }
-            }
-        }
-        Ok(legal)
-    }
-}
-
-impl MoveSource for LegalMoves<'_> {
-    fn moves(&self, pos: &Keyed<VariantPosition>) -> Result<Vec<TreeMove>> {
-        let moves = self.of(pos)?.into_iter();
-        Ok(moves
-            .map(|(entry, mv)| TreeMove::without_evaluation(mv, entry.weight.into(), None))
-            .collect())
-    }
-
-    fn position_id(&self, pos: &Keyed<VariantPosition>) -> u64 {
-        self.moves.position_id(pos)
-    }
-
-    fn lacks(&self, key: u64) -> bool {
-        self.moves.lacks(key)
-    }
 }
 
 #[cfg(test)]

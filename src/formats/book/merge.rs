@@ -237,7 +237,7 @@ impl BookMerge<'_> {
             let mut positions = BookPositions::new(books, self.policy, meter);
             let whole = temporary_book(temp_dir, input, |out| {
                 let is_legal = |entry: &Entry| is_move(entry.mv);
-                let change = Change {
+                let change = RecordRules {
                     spelled: &|entry| entry.mv,
                     is_legal: &is_legal,
                     weighing: None,
@@ -256,7 +256,7 @@ impl BookMerge<'_> {
                 None => whole,
                 Some(added) => temporary_book(temp_dir, input, |out| {
                     let mut positions = BookPositions::new([&whole, added], self.policy, meter);
-                    let change = Change {
+                    let change = RecordRules {
                         spelled: &|entry| entry.mv,
                         is_legal: &|_| true,
                         weighing: None,
@@ -295,7 +295,7 @@ impl BookMerge<'_> {
             !dropped.is_some_and(loses)
         };
         let spelled = |entry: &Entry| dropped.map_or(entry.mv, |dropped| dropped.spelled(entry));
-        let change = Change {
+        let change = RecordRules {
             spelled: &spelled,
             is_legal: &is_legal,
             weighing: weighing.as_ref().map(|(rule, moves)| (*rule, moves)),
@@ -401,7 +401,7 @@ impl BookMerge<'_> {
     fn write_kept(
         &self,
         positions: &mut BookPositions<'_>,
-        change: &Change<'_>,
+        change: &RecordRules<'_>,
         out: &mut impl Write,
         context: (&Path, &'static str),
     ) -> Result<MergeSummary> {
@@ -453,7 +453,7 @@ impl BookMerge<'_> {
 }
 
 /// The changes to the records of books that precede a [`Filter`].
-struct Change<'a> {
+struct RecordRules<'a> {
     /// Returns the spelling in which the move of a record is written.
     spelled: &'a dyn Fn(&Entry) -> BookMove,
     /// Returns `false` for the records that are left out before weights are computed.

@@ -19,12 +19,12 @@ const MAX_LOOKAHEAD: usize = 256;
 /// A graph of positions and moves. The nodes are the positions that have moves, and the edges are these moves. Each
 /// node contains data of the type `N`, and each edge data of the type `E`. The edges may form cycles.
 pub(super) struct MoveGraph<N, E> {
-    nodes: Vec<Node<N>>,
-    edges: Vec<Edge<E>>,
+    nodes: Vec<GraphPosition<N>>,
+    edges: Vec<GraphMove<E>>,
 }
 
 /// A position in a graph.
-pub(super) struct Node<N> {
+pub(super) struct GraphPosition<N> {
     /// The position key.
     pub key: u64,
     /// The end of the position's range in the list of edges. The range begins where the range of the previous node
@@ -34,7 +34,7 @@ pub(super) struct Node<N> {
 }
 
 /// A move in a graph.
-pub(super) struct Edge<E> {
+pub(super) struct GraphMove<E> {
     pub mv: BookMove,
     /// The position after the move: its key while the graph is built, then the index of its node, or [`NOWHERE`] if it
     /// has no moves.
@@ -45,10 +45,10 @@ pub(super) struct Edge<E> {
 /// The data of a position, and its moves with their data.
 pub(super) type NodeData<N, E> = (N, Vec<(BookMove, Move, E)>);
 
-/// The value of [`Edge::after`] for a move to a position without moves.
+/// The value of [`GraphMove::after`] for a move to a position without moves.
 const NOWHERE: u64 = u64::MAX;
 
-impl<E> Edge<E> {
+impl<E> GraphMove<E> {
     /// Returns the element of `values` for the position after the move, or `None` if this position has no moves.
     /// `values` contains an element for each node of the graph.
     pub(super) fn after<'a, V>(&self, values: &'a [V]) -> Option<&'a V> {
@@ -61,7 +61,7 @@ impl<N, E> MoveGraph<N, E> {
     /// entry for each of the moves.
     pub(super) fn bytes(positions: usize, moves: usize) -> usize {
         // While the graph is built, each position also has an entry in the map of node numbers.
-        2 * (positions * size_of::<Node<N>>() + moves * size_of::<Edge<E>>())
+        2 * (positions * size_of::<GraphPosition<N>>() + moves * size_of::<GraphMove<E>>())
     }
 
     /// Creates a graph of the positions that the moves of `source` reach from `starts`. For each position, `describe`
@@ -103,13 +103,13 @@ impl<N, E> MoveGraph<N, E> {
         for (book_move, mv, data) in moves {
             let mut after = pos.clone();
             after.play(mv);
-            self.edges.push(Edge {
+            self.edges.push(GraphMove {
                 mv: book_move,
                 after: after.key(),
                 data,
             });
         }
-        self.nodes.push(Node {
+        self.nodes.push(GraphPosition {
             key: pos.key(),
             end: self.edges.len(),
             data,
@@ -118,12 +118,12 @@ impl<N, E> MoveGraph<N, E> {
 
     /// Returns the positions in the order in which they were reached. The first starting position that has moves comes
     /// first.
-    pub(super) fn nodes(&self) -> &[Node<N>] {
+    pub(super) fn nodes(&self) -> &[GraphPosition<N>] {
         &self.nodes
     }
 
     /// Returns the moves of the position with the index `node`.
-    pub(super) fn edges(&self, node: usize) -> &[Edge<E>] {
+    pub(super) fn edges(&self, node: usize) -> &[GraphMove<E>] {
         let first = node
             .checked_sub(1)
             .map_or(0, |before| self.nodes[before].end);
@@ -166,13 +166,13 @@ impl<N, E> MoveGraph<N, E> {
         };
         for (key, (data, moves)) in lists.enumerate() {
             for (number, (data, after)) in moves.into_iter().enumerate() {
-                graph.edges.push(Edge {
+                graph.edges.push(GraphMove {
                     mv: BookMove(number as u16),
                     after: after.map_or(NOWHERE, |after| after as u64),
                     data,
                 });
             }
-            graph.nodes.push(Node {
+            graph.nodes.push(GraphPosition {
                 key: key as u64,
                 end: graph.edges.len(),
                 data,

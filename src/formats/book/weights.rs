@@ -7,7 +7,7 @@ use std::{cell::RefCell, path::Path};
 use shakmaty::{Color, Move, Position, variant::VariantPosition};
 
 use super::{
-    move_graph::{Edge, MoveGraph},
+    move_graph::{GraphMove, MoveGraph},
     records::key_and_move,
 };
 use crate::{
@@ -366,7 +366,7 @@ struct FrequentMove {
     sure: f64,
 }
 
-impl Edge<FrequentMove> {
+impl GraphMove<FrequentMove> {
     /// Returns an upper bound on the score of this move for the side that plays it: 1 minus the value of the position
     /// after the move. `values` contains the values of the graph's positions. If the graph does not contain the
     /// position after the move, returns 1.

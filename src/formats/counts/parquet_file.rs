@@ -304,20 +304,20 @@ fn unpacked_size(header: &[u8]) -> Option<u64> {
 
 /// The name and the index of a column in a Parquet file.
 #[derive(Copy, Clone, Debug)]
-pub(super) struct Column {
+pub(super) struct FoundColumn {
     name: &'static str,
     place: usize,
 }
 
 /// The type that the values of a column must have.
 #[derive(Copy, Clone)]
-pub(super) enum ColumnType {
+pub(super) enum ValueType {
     Integers,
     Booleans,
     Texts,
 }
 
-impl Column {
+impl FoundColumn {
     /// Finds the column with the name `name`. Returns `None` if the file has no such column. `column_type` is the type
     /// that the values of the column must have.
     ///
@@ -327,8 +327,8 @@ impl Column {
     pub(super) fn find(
         schema: &SchemaDescriptor,
         name: &'static str,
-        column_type: ColumnType,
-    ) -> Result<Option<Column>, CountsError> {
+        column_type: ValueType,
+    ) -> Result<Option<FoundColumn>, CountsError> {
         let is_it =
             |column: &ColumnDescriptor| matches!(column.path().parts(), [only] if only == name);
         let columns = schema.columns().iter().enumerate();
@@ -344,9 +344,9 @@ impl Column {
         let column = &schema.columns()[place];
         let of_type = column.physical_type();
         let (wanted, is_wanted) = match column_type {
-            ColumnType::Integers => ("a 64-bit or 32-bit integer", is_plain_integer(column)),
-            ColumnType::Booleans => ("a boolean", of_type == Type::BOOLEAN),
-            ColumnType::Texts => ("a text", of_type == Type::BYTE_ARRAY),
+            ValueType::Integers => ("a 64-bit or 32-bit integer", is_plain_integer(column)),
+            ValueType::Booleans => ("a boolean", of_type == Type::BOOLEAN),
+            ValueType::Texts => ("a text", of_type == Type::BYTE_ARRAY),
         };
         if column.max_rep_level() > 0 || !is_wanted {
             let found = match column.logical_type_ref() {
@@ -359,7 +359,7 @@ impl Column {
                 wanted,
             });
         }
-        Ok(Some(Column { name, place }))
+        Ok(Some(FoundColumn { name, place }))
     }
 
     /// Finds the column with the name `name`, which the file must have. `column_type` is the type that the values of
@@ -371,9 +371,9 @@ impl Column {
     pub(super) fn required(
         schema: &SchemaDescriptor,
         name: &'static str,
-        column_type: ColumnType,
-    ) -> Result<Column, CountsError> {
-        Column::find(schema, name, column_type)?.ok_or(CountsError::NoColumn(name))
+        column_type: ValueType,
+    ) -> Result<FoundColumn, CountsError> {
+        FoundColumn::find(schema, name, column_type)?.ok_or(CountsError::NoColumn(name))
     }
 
     /// Returns the index of the column in the file.

@@ -12,7 +12,7 @@ use super::{
         BLACK, BOOK_ONLY, ClassRow, DRAWS, IDENTITY, KEY, LOSSES, MONTH, MOVE, RATING_GROUP, Row,
         SPEED, WINS, rating_groups,
     },
-    parquet_file::{Column, ColumnType, ParquetFile, Values},
+    parquet_file::{FoundColumn, ParquetFile, ValueType, Values},
 };
 use crate::{
     chess::position::BookMove,
@@ -44,12 +44,12 @@ const MOVES_END: u64 = 6 << 12;
 /// equal keys, is optional.
 #[derive(Copy, Clone)]
 pub(super) struct PartColumns {
-    pub key: Column,
-    pub mv: Column,
-    black: Column,
+    pub key: FoundColumn,
+    pub mv: FoundColumn,
+    black: FoundColumn,
     /// The columns of wins, draws and losses.
-    games: [Column; 3],
-    pub identity: Option<Column>,
+    games: [FoundColumn; 3],
+    pub identity: Option<FoundColumn>,
 }
 
 /// Returns the properties of games for which a file of counts has columns: any of speed, rating group and month.
@@ -58,8 +58,9 @@ pub(super) struct PartColumns {
 ///
 /// Returns an error if such a column has the wrong type or exists twice.
 pub(super) fn classes_of(schema: &SchemaDescriptor) -> Result<Grouping, CountsError> {
-    let has =
-        |name| Ok::<_, CountsError>(Column::find(schema, name, ColumnType::Integers)?.is_some());
+    let has = |name| {
+        Ok::<_, CountsError>(FoundColumn::find(schema, name, ValueType::Integers)?.is_some())
+    };
     Ok(Grouping {
         speed: has(SPEED)?,
         rating: has(RATING_GROUP)?,
@@ -74,13 +75,13 @@ impl PartColumns {
     ///
     /// Returns an error if a required column is missing, or if a column has the wrong type or exists twice.
     pub(super) fn find(schema: &SchemaDescriptor) -> Result<PartColumns, CountsError> {
-        let integers = |name| Column::required(schema, name, ColumnType::Integers);
+        let integers = |name| FoundColumn::required(schema, name, ValueType::Integers);
         Ok(PartColumns {
             key: integers(KEY)?,
             mv: integers(MOVE)?,
             games: [integers(WINS)?, integers(DRAWS)?, integers(LOSSES)?],
-            black: Column::required(schema, BLACK, ColumnType::Booleans)?,
-            identity: Column::find(schema, IDENTITY, ColumnType::Integers)?,
+            black: FoundColumn::required(schema, BLACK, ValueType::Booleans)?,
+            identity: FoundColumn::find(schema, IDENTITY, ValueType::Integers)?,
         })
     }
 }
@@ -119,13 +120,13 @@ impl ClassReader {
     /// Returns an error if a column is missing or has the wrong type.
     fn open(file: &ParquetFile, group: usize, by: Grouping) -> Result<ClassReader, CountsError> {
         let open = |name, column_type| {
-            Column::required(file.schema(), name, column_type)?.open(file, group)
+            FoundColumn::required(file.schema(), name, column_type)?.open(file, group)
         };
-        let integers = |name| open(name, ColumnType::Integers);
+        let integers = |name| open(name, ValueType::Integers);
         let of = |is_wanted: bool, name| is_wanted.then(|| integers(name)).transpose();
         let mut means = [const { None }; MEASURES.len()];
         for (mean, Measure { columns, .. }) in means.iter_mut().zip(&MEASURES) {
-            let find = |name| Column::find(file.schema(), name, ColumnType::Integers);
+            let find = |name| FoundColumn::find(file.schema(), name, ValueType::Integers);
             let [sum, known] = *columns;
             if find(sum)?.is_some() || find(known)?.is_some() {
                 *mean = Some([integers(sum)?, integers(known)?]);
@@ -137,7 +138,7 @@ impl ClassReader {
                 of(by.rating, RATING_GROUP)?,
                 of(by.month, MONTH)?,
             ],
-            book_only: open(BOOK_ONLY, ColumnType::Booleans)?,
+            book_only: open(BOOK_ONLY, ValueType::Booleans)?,
             means,
         })
     }
@@ -178,7 +179,7 @@ impl GroupReader {
         by: Grouping,
     ) -> Result<GroupReader, CountsError> {
         let columns = PartColumns::find(file.schema())?;
-        let open = |column: Column| column.open(file, group);
+        let open = |column: FoundColumn| column.open(file, group);
         let [wins, draws, losses] = columns.games;
         Ok(GroupReader {
             key: open(columns.key)?,
@@ -190,7 +191,7 @@ impl GroupReader {
                 .then(|| ClassReader::open(file, group, by))
                 .transpose()?,
             // Counts that are not by class may have a column `book_only` that another program added, with any type.
-            has_ends: Column::find(file.schema(), BOOK_ONLY, ColumnType::Booleans)
+            has_ends: FoundColumn::find(file.schema(), BOOK_ONLY, ValueType::Booleans)
                 .is_ok_and(|column| column.is_some()),
             row,
             left: file.rows(group)?,

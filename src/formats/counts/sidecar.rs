@@ -20,7 +20,7 @@ use super::{
     layout::{
         EPD, FORMAT, GAMES, MOVES, POSITIONS, SIDECAR, STARTS, STARTS_SCHEMA, VERSION, is_part_name,
     },
-    parquet_file::{Column, ColumnType, ParquetFile, file_size},
+    parquet_file::{FoundColumn, ParquetFile, ValueType, file_size},
     rows::MAX_TOTAL_GAMES,
 };
 use crate::{
@@ -470,8 +470,8 @@ pub(super) fn read_starts(
     f: &mut dyn FnMut(Vec<Start>) -> Result<()>,
 ) -> Result<Result<(u64, u64)>, CountsError> {
     let schema = file.schema();
-    let epds = Column::required(schema, EPD, ColumnType::Texts)?;
-    let games = Column::required(schema, GAMES, ColumnType::Integers)?;
+    let epds = FoundColumn::required(schema, EPD, ValueType::Texts)?;
+    let games = FoundColumn::required(schema, GAMES, ValueType::Integers)?;
     let (mut texts, mut numbers) = (Vec::new(), Vec::new());
     let (mut row, mut sum) = (0, 0u64);
     for group in 0..file.groups().len() {

@@ -137,7 +137,7 @@ impl Analyst<'_> {
             if plies == 0 && known.score(pos)?.is_some() {
                 known_before += 1;
             } else {
-                todo.push(Line { pos, plies });
+                todo.push(LineToEvaluate { pos, plies });
             }
         }
         let searches = todo.iter().map(|line| 1 + u64::from(line.plies));
@@ -189,7 +189,7 @@ impl Analyst<'_> {
 
 /// A position to evaluate, and the number of moves of the engine with which a line continues from it. The position
 /// after each of these moves is evaluated as well.
-struct Line<'a> {
+struct LineToEvaluate<'a> {
     pos: &'a Chess,
     plies: u16,
 }
@@ -262,7 +262,7 @@ impl KnownScores<'_> {
 /// uses an engine process of its own.
 struct Jobs<'a> {
     options: &'a EngineOptions,
-    todo: &'a [Line<'a>],
+    todo: &'a [LineToEvaluate<'a>],
     known: &'a KnownScores<'a>,
     /// The index in `todo` of the next line to evaluate.
     next: AtomicUsize,
