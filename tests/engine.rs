@@ -450,7 +450,7 @@ fn the_reason_for_leaving_the_book_is_said() {
     }
 }
 
-/// The engine behind waits for `ponderhit` or `stop`, like every engine that ponders.
+/// The second engine answers `go ponder` only after `ponderhit` or `stop`, as the UCI protocol demands.
 #[cfg(unix)]
 #[test]
 fn pondering_works_in_the_book_and_behind_it() {

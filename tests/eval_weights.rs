@@ -133,7 +133,7 @@ fn evaluations_at_the_ends_of_lines_weigh_the_first_moves() {
             }
         }
     }
-    // Without the option, no evaluation says anything about these moves.
+    // `--max-loss` without `--weights` needs an evaluation of the position after a move, and the store has none here.
     let line = "filter plain.bin --out lost.bin --evals my.evals --max-loss 9 --json";
     assert_eq!(ok_json(dir, line)["losses"]["left_out"], 0);
 }
@@ -157,7 +157,7 @@ fn one_evaluated_reply_does_not_decide_about_a_move() {
         shown(dir, "made.bin", "e4"),
         weights([("c5", 2), ("e5", 4)])
     );
-    // With an evaluation of the position after 1. e4, the mistake 1... e5 does not make 1. e4 a good move.
+    // The store now evaluates the position after 1. e4. The mistake 1... e5 therefore does not make 1. e4 a good move.
     let evals = evals.replace("1. e4 e5", "1. e4 {[%eval 0.10,20]} e5");
     fs::write(dir.join("some.pgn"), evals).unwrap();
     ok(dir, "evals -q --force --out some.evals some.pgn");

@@ -1699,7 +1699,8 @@ fn an_engine_continues_the_lines_of_a_book() {
     ] {
         assert_eq!(moves_of(dir, "long.bin", line), moves, "{line}");
     }
-    // Nothing is searched again, and the next half-move needs the engine's move in two known positions.
+    // The run searches no position again for its evaluation. To continue the lines by one more half-move, it asks the
+    // engine for its move in two known positions.
     let again = ok_json(dir, &*format!("{line} --expand 2"));
     assert_eq!(
         (&again["engine"]["evaluated"], &again["engine"]["failed"]),

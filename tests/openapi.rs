@@ -166,7 +166,7 @@ impl Described {
             let method = if method == "get" { "get" } else { "post" };
             let kinds = described["responses"]["200"]["content"].as_object();
             for kind in kinds.unwrap().keys() {
-                // Without `count`, the answer is a file.
+                // The answer is a file if `count` is missing.
                 let is_counted = kind == JSON && self.parameters(described).contains_key("count");
                 let count = if is_counted { "&count=true" } else { "" };
                 let query = format!("{}{count}", needed(path));

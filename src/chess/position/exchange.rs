@@ -142,7 +142,8 @@ mod tests {
 
     #[test]
     fn an_explosion_wins_what_it_removes() {
-        // In atomic chess, the knight takes a pawn, and the queen beside it explodes.
+        // A capture in atomic chess removes the pieces around its square: the knight takes a pawn, and removes the queen next
+        // to this pawn.
         let pos = |fen: &str| Variant::Atomic.parse_fen(fen).unwrap();
         assert!(!is_quiet(&pos("3qk3/4p3/8/5N2/8/8/8/4K3 w - - 0 1")));
         assert!(is_quiet(&pos("k7/p7/1p6/3N4/8/8/8/4K3 w - - 0 1")));

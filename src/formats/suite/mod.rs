@@ -150,8 +150,8 @@ impl Suite {
         balance.or(self.draw_rate.map(|_| "draw-rate"))
     }
 
-    /// Returns the conditions on the last positions of lines that are set, each as the name of its option and advice for
-    /// a suite of which no line meets them.
+    /// Returns the conditions on the last positions of lines that are set: the name of the option of each condition, and
+    /// the advice to give if no line meets the conditions.
     fn given_conditions(&self) -> Vec<(&'static str, Advice)> {
         let range = |name| (name, Advice::option("widen the range of {}", name));
         let options = [

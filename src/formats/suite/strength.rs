@@ -138,7 +138,7 @@ impl Serialize for Sprt {
 /// points.
 #[derive(Copy, Clone, PartialEq, Default, Debug, Serialize)]
 pub struct Strength {
-    /// What the estimate counts, or `None` without games.
+    /// The results that the estimate counts: those of pairs or of games. `None` if there are no games.
     pub estimated_from: Option<Sample>,
     /// The difference in logistic Elo, and half the length of its 95 % confidence interval.
     pub elo: Option<f64>,

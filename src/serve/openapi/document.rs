@@ -52,7 +52,7 @@ enum Accepted {
 
 /// A kind of request, and its responses.
 struct Operation {
-    /// The paths, of which the first one is the usual one.
+    /// The paths that request this operation. The usual path comes first.
     paths: &'static [&'static str],
     summary: &'static str,
     accepted: Accepted,
