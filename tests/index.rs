@@ -460,7 +460,6 @@ fn unknown_details_of_a_game_are_null() {
     let expected = [
         "event_date=\"2019.??.??\"",
         "id=0",
-        "mode=\"rated\"",
         "offset=0",
         "opening={\"eco\":\"B00\",\"name\":\"King's Pawn Game\"}",
         "plies=1",
@@ -481,7 +480,6 @@ fn unknown_details_of_a_game_are_null() {
         opening,
         "plies=1",
         "speed=\"classical\"",
-        "mode=\"rated\"",
         "variant=\"standard\"",
         "uci=\"d2d4\"",
     ];

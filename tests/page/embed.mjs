@@ -91,10 +91,18 @@ const failures = await run({
     await board.evaluate((element) => document.body.append(element));
     await board.locator('[data-uci="g1f3"]').click();
     await shows(page, "g1f3");
-    // A position that is none has a message.
-    await board.evaluate((element) => element.setAttribute("fen", "8/8"));
-    await board.locator(".problem").waitFor();
-    assert.match(await board.locator(".problem").textContent(), /^FEN "8\/8": /);
+    // A position that is none, or a line with an illegal move, has a message instead of the moves, and an event.
+    for (const [name, value, problem] of [["fen", "8/8", /^FEN "8\/8": /], ["play", "e2e5", /e2e5/]]) {
+      const message = await board.evaluate((element, [name, value]) => {
+        const failed = new Promise((resolve) => element.addEventListener("error", ({ detail }) => resolve(detail.message), { once: true }));
+        if (name === "play") element.removeAttribute("fen");
+        element.setAttribute(name, value);
+        return failed;
+      }, [name, value]);
+      assert.match(message, problem);
+      assert.equal(await board.locator(".problem").textContent(), message);
+      assert.equal(await board.locator("[data-uci]").count(), 0);
+    }
     await page.context().close();
   },
 

@@ -40,7 +40,7 @@ for key, fen, eco, opening, sans, ucis, _ in named:
     assert chess.polyglot.zobrist_hash(board) == key % 2**64, fen
     for san, uci in zip(sans, ucis):
         move = board.parse_san(san)
-        assert board.san(move) == san and board.uci(move, chess960=True) == uci, (fen, san, uci)
+        assert board.san(move) == san and board.uci(move) == uci, (fen, san, uci)
     assert (eco is None) == (opening is None), fen
 openings = dict(duckdb.sql(f"SELECT opening, eco FROM {positions} WHERE opening IS NOT NULL").fetchall())
 assert openings["Sicilian Defense"] == "B20" and len(openings) > 50, len(openings)

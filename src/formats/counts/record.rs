@@ -205,10 +205,8 @@ impl Record for CountRecord {
         let short = low >> RESULT_BITS << 2 | result;
         let first = self.key() & KEY_MASK | short << KEY_BITS;
         let last = (short >> (u64::BITS - KEY_BITS)) as u16;
-        let mut packed = [0; PACKED_SIZE];
-        packed[..8].copy_from_slice(&first.to_le_bytes());
-        packed[8..].copy_from_slice(&last.to_le_bytes());
-        Some(packed)
+        let bytes = u128::from(first) | u128::from(last) << u64::BITS;
+        bytes.to_le_bytes().first_chunk().copied()
     }
 
     #[inline]

@@ -2,8 +2,8 @@
 // The element <polybook-board>: a board with the moves of its position, for other pages and for the page with embed=1.
 //
 // The attribute `src` is the address of a view of the explorer, or of its server. The attributes `fen`, `play` and `flip` replace the
-// parameters of this address. The element sets `play` to the line that the user plays, and dispatches the event `change` when it shows a
-// position.
+// parameters of this address. The element sets `play` to the line that the user plays. It dispatches the event `change` when it shows a
+// position, and `error` when it cannot show one.
 
 import { Asking, ask, words } from "./api.js";
 import { arrowMoves } from "./arrows.js";
@@ -160,7 +160,11 @@ class PolybookBoard extends HTMLElement {
       const { fen, line } = answer.polybook;
       this.dispatchEvent(new CustomEvent("change", { bubbles: true, detail: { fen, play: ucis(line), san: line.map(({ san }) => san), answer } }));
     } catch (error) {
-      if (!signal.aborted) fill(this.#results, p("problem", words(error)));
+      if (signal.aborted) return;
+      const message = words(error);
+      fill(this.#results, p("problem", message));
+      fill(this.#rows);
+      this.dispatchEvent(new CustomEvent("error", { detail: { message } }));
     } finally {
       if (!signal.aborted) this.removeAttribute("aria-busy");
     }
