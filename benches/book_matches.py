@@ -2,7 +2,7 @@
 """Plays matches of an engine against itself, each side with another opening book, for docs/recommended-settings.md.
 
     cargo build --release
-    python3 benches/book_matches.py games.pgn --out matches --pairs 1000 short long-both
+    python3 benches/book_matches.py games.pgn --out matches --pairs 1000 short wide-evals
 
 Each row of the table is a match against the book of Debian's polyglot with its default options. A pair of games begins with
 the same line of four half-moves, and exchanges the colors. Both sides play random moves of their books by weight, then the
@@ -26,6 +26,7 @@ REFERENCE = "polyglot"
 
 STRONG = "make-book {games} --min-elo 2400 --require-elo --duplicates once"
 SHORT = STRONG + " --max-ply 24 --min-game 5"
+WIDE = "make-book {games} --duplicates once --min-game 2"
 PRUNE = "filter {all} --min-share 1 --reachable --out {book}"
 EVALUATED = " --evals {evals} --max-loss 60"
 
@@ -34,14 +35,14 @@ BOOKS = {
     "short": [SHORT + " --bin {all}", PRUNE],
     "short-minimax": [SHORT + " --minimax --bin {all}", PRUNE],
     "short-minimax-max-loss": [SHORT + " --minimax --bin {all}", PRUNE + EVALUATED],
-    "short-evals": [SHORT + " --bin {all}", PRUNE + EVALUATED + " --weights evals"],
-    "short-both": [SHORT + " --bin {all}", PRUNE + EVALUATED + " --weights both"],
     "long-minimax": [STRONG + " --min-game 3 --minimax --bin {all}", PRUNE],
-    "wide": ["make-book {games} --duplicates once --min-game 2 --bin {book}"],
-    "long-both": [STRONG + " --min-game 3 --bin {all}", PRUNE + EVALUATED + " --weights both"],
+    "wide": [WIDE + " --bin {book}"],
+    "wide-max-loss": [WIDE + " --bin {all}", "filter {all} --out {book}" + EVALUATED],
+    "wide-both": [WIDE + " --bin {all}", "filter {all} --out {book} --weights both" + EVALUATED],
+    "wide-evals": [WIDE + " --bin {all}", "filter {all} --out {book} --weights evals" + EVALUATED],
 }
-# The book with the positions that are evaluated.
-EVALUATED_BOOK = "short-all"
+# The book whose positions are evaluated. It contains the positions of all books.
+EVALUATED_BOOK = "wide"
 
 
 def program(name):
@@ -67,8 +68,7 @@ def book(name, args, files):
             subprocess.run(command, check=True, stdout=subprocess.DEVNULL, cwd=args.out)
         return path
     if any("{evals}" in command for command in BOOKS[name]):
-        book("short", args, files)
-        positions = os.path.join(args.out, f"{EVALUATED_BOOK}.bin")
+        positions = book(EVALUATED_BOOK, args, files)
         evaluate = "evals --out {evals} --engine {engine} --nodes {eval_nodes} --jobs {jobs} --positions {positions}"
         make(files["evals"], [evaluate], positions=positions, **files)
     return make(path, BOOKS[name], book=path, all=os.path.join(args.out, f"{name}-all.bin"), **files)

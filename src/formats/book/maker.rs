@@ -450,21 +450,17 @@ impl<'a> BookMaker<'a> {
     /// a position with the key 0, because records with this key contain the header.
     #[inline(always)]
     fn weight(&self, key: u64, turn: Color, count: &MoveCount) -> u64 {
-        // Every move is weighed twice, so the usual case has a path of its own.
-        if self.is_plain && key != 0 {
-            self.weights.weight(count.stats)
-        } else {
-            self.adjusted_weight(key, turn, count)
-        }
-    }
-
-    /// Returns the [weight](BookMaker::weight) of a move of a book with filters or adjustments.
-    #[inline(never)]
-    fn adjusted_weight(&self, key: u64, turn: Color, count: &MoveCount) -> u64 {
-        if key == 0 || !self.filter.selects(turn, count.stats) {
+        if key == 0 {
             return 0;
         }
         let weight = self.weights.weight(count.stats);
+        // Every move is weighed twice, so the usual case has a path of its own.
+        if self.is_plain {
+            return weight;
+        }
+        if !self.filter.selects(turn, count.stats) {
+            return 0;
+        }
         match &self.adjustments {
             Adjustments {
                 dropped: None,
