@@ -1,4 +1,4 @@
-//! Counts of half-moves by class. A class consists of the speed, the rating group and the month of a game.
+//! Records that count half-moves by class: the speed, the rating group and the month of the game.
 //!
 //! A [`ClassRecord`] has 128 bits:
 //!
@@ -17,9 +17,8 @@
 //!
 //! More than 16 games are stored in several records.
 //!
-//! Games of variants are counted by identity, a hash that distinguishes positions with equal keys. Books, however,
-//! look positions up by key. Therefore each pair of a key and an identity is also stored once, as a
-//! [`KeyedIdentity`].
+//! Games of variants are counted by identity, a hash that distinguishes positions with equal keys. Books, however, look
+//! positions up by key. Therefore each pair of a key and an identity is also stored once, as a [`KeyedIdentity`].
 
 use std::{fmt, str::FromStr};
 
@@ -51,8 +50,8 @@ const MAX_GAMES_PER_RECORD: u64 = 16;
 /// are equal in the selected fields are added up.
 const SAME_CLASS_MASK: u128 = !0 << 20;
 
-/// The class of a half-move: the speed, rating group and month of its game. A property is 0 if counts are not grouped
-/// by it.
+/// The class of a half-move: the speed, rating group and month of its game. A property by which counts are not grouped
+/// is 0.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
 pub struct CountClass {
     /// The index of the speed in [`Speed::ALL`](crate::games::pgn::Speed::ALL).
@@ -62,14 +61,14 @@ pub struct CountClass {
     pub group: u8,
     /// The year times 100, plus the month. An unknown year or month is 0.
     pub month: u32,
-    /// Whether the half-move counts for books only: it was played in a variation, or its game reached the same
-    /// position again and played another move there. An explorer counts only the last move of each game in a
-    /// position.
+    /// Whether only books count the half-move, and an explorer does not. This is the case if the half-move was played
+    /// in a variation, or if its game later reached the same position again and continued with another move.
     pub book_only: bool,
 }
 
 impl CountClass {
-    /// Returns `true` if the games of the class pass `selection`, which must have only conditions that counts can apply.
+    /// Returns `true` if the games of the class pass `selection`, which must contain only conditions that depend on the
+    /// class.
     pub(crate) fn passes(self, selection: &Selection) -> bool {
         let group = self.group.checked_sub(1).map(usize::from);
         selection.admits_class(
@@ -205,7 +204,8 @@ impl Record for ClassRecord {
 /// position, move, class (speed, rating group and month) and result.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct AddGames {
-    /// The bits that the current records share, the number of their games, and the sum of their ratings.
+    /// The bits that the current group of records shares, the number of games in the group, and the sum of their
+    /// ratings.
     open: Option<(u128, u64, u64)>,
 }
 
@@ -227,9 +227,9 @@ impl Fold for AddGames {
         }
     }
 
-    /// Ends the current group of records: passes their sum to `out`. The records of a group differ only in their
-    /// numbers of games and their ratings. A record can count at most 16 games, so a larger sum is split into several
-    /// records in ascending order. Each of these records gets a share of the ratings in proportion to its games.
+    /// Ends the current group of records, which differ only in their numbers of games and their ratings, and passes the
+    /// sum of the group to `out`. A record can count at most 16 games, so a larger sum is split into several records in
+    /// ascending order. The ratings are divided among these records in proportion to their games.
     #[inline]
     fn finish(&mut self, out: &mut impl FnMut(ClassRecord)) {
         let Some((shared, games, sum)) = self.open.take() else {
@@ -250,8 +250,8 @@ impl Fold for AddGames {
     }
 }
 
-/// A store to which any number of threads can add records of half-moves. Each record contains the class of the
-/// half-move: the speed, rating group and month of its game.
+/// A collection of half-move records, to which several threads can add records at the same time. Each record contains
+/// the class of its half-move: the speed, rating group and month of the game.
 #[derive(Debug)]
 pub(crate) struct ClassTally {
     records: Shards<ClassRecord>,
@@ -268,10 +268,10 @@ pub(crate) struct ClassCounts {
 }
 
 impl ClassTally {
-    /// Creates an empty store for records of half-moves. If `with_identities` is `true`, the store also collects the
-    /// key and the identity of each position as a pair. An identity is a hash that distinguishes positions with equal
-    /// keys. The records and the pairs each get the memory budget `memory`. If they exceed it, they are written to
-    /// temporary files.
+    /// Creates an empty tally of half-moves. If `with_identities` is `true`, the tally also collects the key and the
+    /// identity of each position as a pair. An identity is a hash that distinguishes positions with equal keys. The
+    /// records and the pairs each get the memory budget `memory`. If they exceed it, they are written to temporary
+    /// files.
     pub(crate) fn new(memory: &Memory, with_identities: bool) -> ClassTally {
         ClassTally {
             records: Shards::new(memory.clone()),
@@ -279,8 +279,8 @@ impl ClassTally {
         }
     }
 
-    /// Adds records of half-moves to the store. `pairs` contains the key and the identity of each position in
-    /// `records`. The pairs are added only if the store was created with identities, and are ignored otherwise.
+    /// Adds records of half-moves to the tally. `pairs` contains the key and the identity of each position in
+    /// `records`. The pairs are ignored if the tally was created without identities.
     ///
     /// # Errors
     ///
@@ -308,8 +308,8 @@ impl ClassTally {
 }
 
 impl ClassCounts {
-    /// Calls `f` with each record of one position, in ascending order. `identity` is a hash that distinguishes the
-    /// position from other positions with the same key.
+    /// Calls `f` with each record of the position that `identity` identifies, in ascending order. An identity is a hash
+    /// that distinguishes positions with equal keys.
     ///
     /// # Errors
     ///
@@ -343,17 +343,17 @@ impl ClassCounts {
     }
 }
 
-/// The properties of games by which counts are grouped. Counts are always grouped by position and move; by default,
-/// they are not grouped by any property of games.
+/// The properties of games (speed, rating group and month) by which the numbers of games are grouped. They are always
+/// grouped by position and move. The default is no further grouping.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 #[serde(try_from = "Vec<String>", into = "Vec<&'static str>")]
 pub struct Grouping {
-    /// Whether counts are grouped by the speed of the games.
+    /// Whether games of different speeds are counted separately.
     pub speed: bool,
-    /// Whether counts are grouped by rating group. A game belongs to the group that contains the mean of its known
-    /// ratings.
+    /// Whether games of different rating groups are counted separately. A game belongs to the group that contains the
+    /// mean of its known ratings.
     pub rating: bool,
-    /// Whether counts are grouped by the month of the games.
+    /// Whether games of different months are counted separately.
     pub month: bool,
 }
 
@@ -374,13 +374,12 @@ impl Grouping {
         }
     }
 
-    /// Returns `true` if counts are not grouped by any property of games. They are then grouped only by position and
-    /// move.
+    /// Returns `true` if no property of games is selected, so that results are grouped only by position and move.
     pub fn is_none(self) -> bool {
         self == Grouping::default()
     }
 
-    /// Returns a phrase for error messages that says how counts are grouped, such as `divided by speed,month`.
+    /// Returns a phrase such as `divided by speed,month`, for error messages that describe a counts directory.
     pub(crate) fn division(self) -> String {
         if self.is_none() {
             "not divided".to_owned()
@@ -389,8 +388,8 @@ impl Grouping {
         }
     }
 
-    /// Returns `true` if `self` contains every property in `other`. Counts that are grouped by `self` can then be
-    /// converted to counts that are grouped by `other`.
+    /// Returns `true` if `self` contains every property in `other`. Numbers of games that are grouped by `self` can
+    /// then be added up to numbers that are grouped by `other`.
     pub fn includes(self, other: Grouping) -> bool {
         let mine = self.fields();
         other
@@ -400,8 +399,8 @@ impl Grouping {
             .all(|(theirs, mine)| !theirs.1 || mine.1)
     }
 
-    /// Returns a copy of `class` in which every property that is not in this grouping is set to 0. The properties are
-    /// speed, rating group and month.
+    /// Returns a copy of `class` without the properties (speed, rating group, month) that this grouping does not
+    /// contain. These properties are 0 in the copy.
     pub(crate) fn project(self, class: CountClass) -> CountClass {
         CountClass {
             speed: if self.speed { class.speed } else { 0 },
@@ -477,8 +476,8 @@ impl TryFrom<Vec<String>> for Grouping {
     }
 }
 
-/// A pair of two hashes of a position: its key and its identity. Books find a position by its key. Different
-/// positions can have the same key, but they have different identities.
+/// A position's key and identity, which are two hashes. Books find a position by its key. Different positions can have
+/// the same key, but they have different identities.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
 pub(crate) struct KeyedIdentity(u128);
 

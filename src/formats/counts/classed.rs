@@ -1,9 +1,9 @@
-//! Adds up counts by class (speed, rating group and month), from several directories and from the games of the
-//! current run.
+//! Adds up the results of moves by class (speed, rating group and month). The results come from several counts
+//! directories and from the games of the current run.
 //!
-//! Each input is sorted by position key, move and identity. [`ClassedCounts::for_each_row`] merges the inputs and
-//! adds up the rows of each move by class. It needs memory only for one batch of each input and for the classes of
-//! one move. A [`RowSource`] passes the counts of the current run to the writer, in ascending order.
+//! Each input is sorted by position key, move and identity. [`ClassedCounts::for_each_row`] merges the inputs and adds
+//! up the rows of each move by class. It needs memory only for one batch of each input and for the classes of one move.
+//! A [`RowSource`] passes the results of the current run to the writer, in ascending order.
 
 use std::{
     cmp::Ordering,
@@ -36,20 +36,19 @@ const MAX_BUFFERED_ROWS: usize = 1 << 16;
 /// bounds the memory. The games of fifty years have fewer than 80,000 classes.
 const MAX_CLASSES_PER_MOVE: usize = if cfg!(test) { 1 << 12 } else { 1 << 17 };
 
-/// The number of rows above which a counts directory must contain rows for the ends of games if other inputs of the
-/// merge contain such rows. A smaller directory may lack them by chance. A larger directory without them was written by
-/// a program that does not count the ends of games, so it must not be merged with the other inputs.
+/// The maximum number of rows in a counts directory that may lack rows for the ends of games although other inputs of
+/// the merge contain such rows. A small directory may lack them by chance, but a larger one without them was written by
+/// a program that does not count the ends of games. It must not be merged with the other inputs.
 const MAX_ROWS_WITHOUT_ENDS: u64 = 10_000;
 
-/// Several counts directories, which are merged while they are read. Each contains Parquet files with the results of
-/// each move in each position. The merge adds up rows with the same position, move and class (speed, rating group and
-/// month).
+/// A merge of several counts directories. Each directory contains Parquet files with the results of each move in each
+/// position. The merge adds up rows with the same position, move and class (speed, rating group and month).
 #[derive(Debug)]
 pub(crate) struct ClassedCounts {
     /// The properties of games by which the sums are grouped. Each directory is grouped by at least these properties.
     by: Grouping,
-    /// Each directory, the properties by which it is grouped, whether a row without a move has been read from it, and
-    /// its sorted files.
+    /// For each directory: the directory itself, the properties by which it is grouped, whether a row without a move
+    /// has been read from it, and its sorted files.
     directories: Vec<(CountsDirectory, Grouping, AtomicBool, OrderedParts)>,
     /// Whether the sums contain a row without a move, which counts games that ended in the row's position.
     has_ends: AtomicBool,
@@ -82,9 +81,9 @@ impl Ord for MergeRow {
 }
 
 impl ClassedCounts {
-    /// Opens counts directories, which are merged while they are read. Rows of the same move in the same position are
-    /// added up if they agree in all properties in `by`: any of speed, rating group and month. Each directory must be
-    /// grouped by at least the properties in `by`.
+    /// Opens several counts directories for merging. Reads no rows yet. The merge adds up rows of the same move in the
+    /// same position if they agree in all properties in `by`: any of speed, rating group and month. Each directory must
+    /// be grouped by at least the properties in `by`.
     ///
     /// # Errors
     ///
@@ -124,8 +123,7 @@ impl ClassedCounts {
 
     /// Merges the rows whose position keys are in `shards`, and calls `f` with each row of the result, in ascending
     /// order. Rows with the same position, move and class (speed, rating group and month) are added up. `own` contains
-    /// counts to be merged with those of the directories: the counts of games that were read in the same run of
-    /// `make-book`.
+    /// the results of games that were read in the same run of `make-book`, and is merged with the directories.
     ///
     /// A shard is a 256th of the range of keys. `shards` must not contain keys on both sides of 2^63: directories are
     /// sorted by keys as signed numbers, so keys from 2^63 on come before all other keys.
@@ -218,15 +216,15 @@ impl ClassedCounts {
         rows.drain(..).try_for_each(|row| f(&row))
     }
 
-    /// Returns the path that is named by errors about several counts directories together: the path of the first
-    /// directory, or `counts` if there are no directories.
+    /// Returns the path for errors that concern several counts directories: the path of the first directory, or
+    /// `counts` if there are no directories.
     fn path(&self) -> &Path {
         let directory = self.directories.first();
         directory.map_or("counts".as_ref(), |(directory, ..)| directory.path())
     }
 
-    /// Returns an error if a move has more than [`MAX_CLASSES_PER_MOVE`] classes, which are combinations of speed,
-    /// rating group and month. `classes` is the number of the move's classes.
+    /// Returns an error if `classes`, the number of classes of a move, exceeds [`MAX_CLASSES_PER_MOVE`]. A class is a
+    /// combination of speed, rating group and month.
     fn check_classes(&self, classes: usize) -> Result<()> {
         if classes <= MAX_CLASSES_PER_MOVE {
             return Ok(());
@@ -238,8 +236,8 @@ impl ClassedCounts {
         Err(Error::too_large(self.path(), problem))
     }
 
-    /// Returns an iterator over the rows of one counts directory, which `rows` reads. A row without a move says how
-    /// many games ended in its position. When the iterator finds such a row, it sets `has_ends` to `true`.
+    /// Returns an iterator over the rows that `rows` reads from one counts directory. The iterator sets `has_ends` to
+    /// `true` when it finds a row without a move, which counts games that ended in its position.
     fn rows<'a>(&'a self, mut rows: OrderedRows<'a>, has_ends: &'a AtomicBool) -> ClassedRows<'a> {
         let (mut batch, mut at) = (Vec::new(), 0);
         Box::new(std::iter::from_fn(move || {
@@ -258,8 +256,8 @@ impl ClassedCounts {
         }))
     }
 
-    /// Reads the next rows of one counts directory into `batch`, and adds their games and measures to the totals of all
-    /// directories. Returns `false` if there are no more rows.
+    /// Reads the next rows of one counts directory into `batch`, and adds their numbers of games and their measures to
+    /// the totals of all directories. Returns `false` if there are no more rows.
     ///
     /// # Errors
     ///
@@ -358,9 +356,10 @@ pub(super) type ClassedRows<'a> = Box<dyn Iterator<Item = Result<ClassRow>> + 'a
 
 /// The source of the rows of a new counts directory: sorted counts in memory or in temporary files.
 pub(crate) enum RowSource<'a> {
-    /// Counts of standard chess, in which the key identifies the position.
+    /// Results of standard chess, in which the key identifies the position.
     Keys(&'a Counts),
-    /// Counts of variants, which are stored by identity. `keys` contains the key that belongs to each identity.
+    /// Results of variants, which are stored by identity, a hash that distinguishes positions with equal keys. `keys`
+    /// contains the key that belongs to each identity.
     Identities {
         finder: Finder<'a>,
         keys: &'a Sorted<KeyedIdentity>,
@@ -409,9 +408,9 @@ impl RowSource<'_> {
     }
 }
 
-/// Adds up the records in `shards` that have the same position, move and class (speed, rating group and month). Calls
-/// `f` with one row for each sum, in ascending order. `counts` must be counts of standard chess. A shard is a 256th of
-/// the range of keys.
+/// Calls `f` with one row for each position, move and class (speed, rating group and month) in `shards`, in ascending
+/// order. The row contains the sum of all records with these properties. `counts` must be counts of standard chess. A
+/// shard is a 256th of the range of keys.
 ///
 /// # Errors
 ///
@@ -487,8 +486,8 @@ pub(super) fn class_rows(counts: &ClassCounts, shards: Range<usize>) -> ClassedR
     }))
 }
 
-/// Converts a record to a row of counts. `key` becomes the position key of the row. The hash in the record becomes the
-/// identity of the row. An identity distinguishes positions with equal keys.
+/// Converts a record to a row. `key` becomes the position key of the row, and the hash in the record becomes its
+/// identity, which distinguishes positions with equal keys.
 fn class_row(key: u64, record: ClassRecord) -> ClassRow {
     ClassRow {
         row: Row {

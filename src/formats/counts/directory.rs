@@ -1,8 +1,8 @@
 //! Opens a counts directory and reads its Parquet files.
 //!
-//! [`OrderedParts`] reads sorted files by ranges of position keys. The metadata of a file that polybook wrote states
-//! that its rows are sorted, and the first and the last key of each row group. Only row groups that overlap the
-//! requested range are read. The order of all rows is checked.
+//! [`OrderedParts`] reads the rows in a range of position keys from sorted files. The metadata of a file that polybook
+//! wrote states that the rows are sorted, and which keys are the first and the last of each row group. Therefore only
+//! row groups that overlap the requested range are read. The order of all rows is checked.
 
 use std::{
     collections::VecDeque,
@@ -43,7 +43,7 @@ pub struct CountsDirectory {
     about: Option<CountsOrigin>,
     parts: Vec<Part>,
     starts: Option<Part>,
-    /// The conditions on the games of the counts.
+    /// The conditions that games must meet to be counted.
     selection: Selection,
 }
 
@@ -74,9 +74,9 @@ impl CountsDirectory {
         open_again_if_replaced(&path, || CountsDirectory::open_once(&path))
     }
 
-    /// Returns a message for a user who passed the counts directory `path` where an index is expected. The message
-    /// contains the command that makes an index from the counts. Returns `None` if `path` is not a counts directory.
-    /// Such a directory contains `_counts.json`, or only Parquet files that have the columns of counts.
+    /// Returns an error message for a user who passed the counts directory `path` where an index is expected. The
+    /// message contains the command that makes an index from this directory. Returns `None` if `path` is not a counts
+    /// directory. Such a directory contains `_counts.json`, or only Parquet files that have the columns of counts.
     #[doc(hidden)]
     pub fn index_advice(path: &Path) -> Option<Diagnosis> {
         let has_columns = |part: &Part| {
@@ -149,12 +149,14 @@ impl CountsDirectory {
         })
     }
 
-    /// Selects the games that count. The counts must be grouped by all properties that the conditions examine. Readers
-    /// of rows have to skip the rows whose class the directory does not [admit](CountsDirectory::admits).
+    /// Restricts the directory to games that meet the conditions in `selection`. The directory must be grouped by all
+    /// properties that the conditions examine. The files still contain all rows, so the caller must skip rows whose
+    /// class the directory does not [admit](CountsDirectory::admits).
     ///
     /// # Errors
     ///
-    /// Returns an error if counts cannot apply a condition, or if the counts are not grouped by its property.
+    /// Returns an error if a condition cannot be applied to counted games, or if the directory is not grouped by the
+    /// property that the condition examines.
     pub(crate) fn selecting(self, selection: &Selection) -> Result<CountsDirectory> {
         if let Some(unanswerable) = selection.unanswerable(Evaluator::Counts) {
             let problem = Diagnosis::new(unanswerable.to_string()).advise("give the PGN files");
@@ -176,12 +178,12 @@ impl CountsDirectory {
         })
     }
 
-    /// Returns `true` if only some of the counted games were selected.
+    /// Returns `true` if [`selecting`](CountsDirectory::selecting) has restricted the directory to some of its games.
     pub(crate) fn is_selecting(&self) -> bool {
         !self.selection.is_empty()
     }
 
-    /// Returns `true` if the games of `class` were selected.
+    /// Returns `true` if games of the class `class` meet the conditions of [`selecting`](CountsDirectory::selecting).
     pub(crate) fn admits(&self, class: CountClass) -> bool {
         !self.is_selecting() || class.passes(&self.selection)
     }
@@ -191,13 +193,13 @@ impl CountsDirectory {
         &self.path
     }
 
-    /// Returns the content of `_counts.json`, which describes the origin of the counts. Returns `None` if that file
-    /// does not exist.
+    /// Returns the content of `_counts.json`, which says which games were counted. Returns `None` if that file does not
+    /// exist.
     pub fn about(&self) -> Option<&CountsOrigin> {
         self.about.as_ref()
     }
 
-    /// Returns the properties of games by which the counts are grouped: any of speed, rating group and month. Reads
+    /// Returns the properties of games by which the directory is grouped: any of speed, rating group and month. Reads
     /// them from `_counts.json` or, if it does not exist, from the columns of the Parquet files.
     ///
     /// # Errors
@@ -243,9 +245,9 @@ impl CountsDirectory {
         parts.try_fold(0, |most, part| Ok(most.max(part?)))
     }
 
-    /// Checks that all files have a column of identities if `are_wanted` is `true`, and that no file has one
-    /// otherwise. An identity is a hash that distinguishes positions with equal keys. Only counts of chess variants
-    /// need this column.
+    /// Checks whether the files have a column of identities. If `are_wanted` is `true`, all files must have this
+    /// column, otherwise none may have it. An identity is a hash that distinguishes positions with equal keys. Only
+    /// counts of chess variants need this column.
     ///
     /// # Errors
     ///
@@ -261,8 +263,8 @@ impl CountsDirectory {
         Ok(())
     }
 
-    /// Returns the total size in bytes of the files that contain counts. Does not include the file of starting
-    /// positions and `_counts.json`.
+    /// Returns the total size in bytes of the files that contain the results of moves. Does not include the file of
+    /// starting positions or `_counts.json`.
     pub fn size(&self) -> u64 {
         self.parts.iter().map(Part::size).sum()
     }
@@ -293,7 +295,7 @@ fn parquet_files(directory: &Path, id: Option<FileId>) -> Result<Vec<Part>> {
 
 impl Part {
     /// Creates a [`Part`] for a file in `directory`. `listed` is the entry of the file in `_counts.json`. `id`
-    /// identifies the directory. The [`Part`] stores it, to detect later that another program has replaced the
+    /// identifies the directory. The [`Part`] stores `id`, to detect later that another program has replaced the
     /// directory.
     ///
     /// # Errors
@@ -428,8 +430,8 @@ impl Part {
         })
     }
 
-    /// Calls `f` with the positions in which games started and the number of games that started in each of them. Passes
-    /// a few positions at a time. Returns the total number of games.
+    /// Calls `f` with the positions in which games started and the number of games that started in each of them. A call
+    /// receives a few positions. Returns the total number of games.
     ///
     /// # Errors
     ///
@@ -440,10 +442,10 @@ impl Part {
         self.read_file(|file| read_starts(file, &mut f))
     }
 
-    /// Opens the file, decodes it with `read`, and checks that it matches its entry in `_counts.json`: the checksum, and
-    /// the two numbers that `read` returns. These are the numbers of rows and half-moves or, for the file of starting
-    /// positions, the numbers of rows and games. Returns the second number. An error in the inner result of `read`
-    /// comes from the caller's own function and is returned unchanged.
+    /// Opens the file, decodes it with `read`, and checks it against its entry in `_counts.json`. The check compares
+    /// the checksum and the two numbers that `read` returns: the numbers of rows and half-moves or, for the file of
+    /// starting positions, of rows and games. Returns the second number. An error in the inner result of `read` comes
+    /// from the caller's own function and is returned unchanged.
     fn read_file(
         &self,
         read: impl FnOnce(&ParquetFile) -> Result<Result<(u64, u64)>, CountsError>,
@@ -542,8 +544,8 @@ impl Part {
     }
 }
 
-/// The maximum number of rows in a row group of a Parquet file that is read by ranges of position keys. The reader
-/// keeps one row group of each counts directory in memory, so the limit bounds the memory.
+/// The maximum number of rows in a Parquet row group that can be read by ranges of position keys. The reader keeps one
+/// row group of each counts directory in memory, so this limit bounds the memory.
 const MAX_ROWS_PER_GROUP: u64 = 1 << 17;
 
 /// The Parquet files of a counts directory, in ascending order of position keys. The rows of each file are sorted, and
@@ -559,7 +561,7 @@ struct OrderedPart {
     groups: Vec<RowGroup>,
     /// The number of rows that have been read since the last check.
     rows_read: AtomicU64,
-    /// The number of half-moves that the rows read since the last check count.
+    /// The number of half-moves counted in the rows that have been read since the last check.
     games_read: AtomicU64,
 }
 
@@ -571,9 +573,9 @@ struct RowGroup {
 }
 
 impl CountsDirectory {
-    /// Returns the Parquet files of the directory in ascending order of keys, which makes it possible to read only the
-    /// rows in a range of keys. Returns `None` if the keys of two files overlap, or if a file cannot be read by ranges
-    /// of keys, for example because its metadata does not state that its rows are sorted.
+    /// Returns the Parquet files of the directory in ascending order of keys, which allows reading only the rows in a
+    /// range of keys. Returns `None` if the keys of two files overlap, or if a file cannot be read by ranges of keys,
+    /// for example because its metadata does not state that its rows are sorted.
     ///
     /// # Errors
     ///
@@ -586,8 +588,8 @@ impl CountsDirectory {
     }
 
     /// Returns the Parquet files of the directory in ascending order of keys, for a merge of counts by class (speed,
-    /// rating group and month). The order makes it possible to read only the rows in a range of keys. The rows of each
-    /// file must be sorted, which is checked when they are read.
+    /// rating group and month). The order allows reading only the rows in a range of keys. The rows of each file must
+    /// be sorted, which is checked when they are read.
     ///
     /// # Errors
     ///
@@ -662,7 +664,7 @@ impl OrderedPart {
         }
     }
 
-    /// Adds `rows` rows and `games` half-moves to the numbers that have been read from the file.
+    /// Adds `rows` rows and `games` half-moves to the numbers that have been read.
     ///
     /// # Errors
     ///
@@ -720,9 +722,8 @@ impl OrderedParts {
         OrderedParts(parts)
     }
 
-    /// Returns the first file that contains a row group out of order. The first key of such a row group is less than
-    /// the last key of the previous row group, which may be in another file. Returns `None` if all row groups are in
-    /// order.
+    /// Returns the first file with a row group that is out of order: its first key is less than the last key of the
+    /// previous row group, which may be in another file. Returns `None` if all row groups are in order.
     fn first_out_of_order<'a>(&'a self) -> Option<&'a OrderedPart> {
         let of_part =
             |part: &'a OrderedPart| part.groups.iter().map(move |group| (part, &group.keys));
@@ -749,7 +750,7 @@ impl OrderedParts {
 
     /// Returns a reader of the rows whose position keys are in `shards`. The reader also reads the properties of games
     /// in `by`: any of speed, rating group and month. A shard is a 256th of the range of keys. `shards` must not
-    /// contain keys on both sides of 2^63, for the same reason as in [`rows_of`](OrderedParts::rows_of).
+    /// contain keys on both sides of 2^63, because keys from 2^63 on come before all other keys in the files.
     pub(super) fn classed_rows_of(&self, shards: Range<usize>, by: Grouping) -> OrderedRows<'_> {
         let first = |shard: usize| (shard as u64) << (u64::BITS - SHARDS.ilog2());
         let keys = first(shards.start).cast_signed()
@@ -820,8 +821,8 @@ pub(crate) struct OrderedRows<'a> {
     open: Option<OpenGroup<'a>>,
     /// The batch that was read last, stored by column.
     rows: ColumnBatch,
-    /// The key, the move and the identity of the last row, and whether Black is to move. The identity is 0 if the
-    /// file has no column of identities.
+    /// The key, the move and the identity of the row that was read last, and whether Black is to move in its position.
+    /// The identity is 0 if the file has no column of identities.
     last: Option<((i64, i64, i64), bool)>,
 }
 
@@ -906,7 +907,8 @@ impl<'a> OrderedRows<'a> {
         }
     }
 
-    /// Opens the next row group that may contain keys in this reader's range. Returns `false` if there is none.
+    /// Opens the next row group that may contain keys in this reader's range. Returns `false` if no such row group is
+    /// left.
     fn open_next(&mut self) -> Result<bool> {
         let Some((part, number, row)) = self.groups.pop_front() else {
             return Ok(false);

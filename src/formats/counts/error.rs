@@ -94,7 +94,7 @@ pub enum CountsError {
         "row {0} is not in the order that the file declares in sorting_columns: sort the rows, or write the file \
          without sorting_columns"
     )]
-    /// A row is not in the sort order that its file declares. Holds the number of the row, counted from 0.
+    /// A row violates the sort order that the file's metadata declares. Holds the number of the row, counted from 0.
     Order(u64),
     /// Two rows of one position have different sides to move. Holds the number of the second row, counted from 0.
     #[error(
@@ -105,7 +105,7 @@ pub enum CountsError {
     #[error(
         "the inputs have different values of \"black\" for the key {0}: make the counts with the wrong value again"
     )]
-    /// Several directories contain the same position with different sides to move. Holds the position's key.
+    /// Two counts directories disagree about the side to move in a position. Holds the position's key.
     Sides(i64),
     #[error(
         "row {0} is not in order: sort the rows by key, move and identity, and write all rows of a key to one Parquet \
@@ -172,10 +172,10 @@ pub enum CountsError {
         "these counts have no rows with the move 0, which mark the ends of games, but other inputs have such rows: \
          keep these rows in all counts, or leave them out of all"
     )]
-    /// The counts contain no rows for the ends of games, although other inputs do. Such a row has no move and counts
-    /// games that ended in its position.
+    /// A counts directory contains no rows for games that ended in a position, although other inputs of the merge
+    /// contain such rows.
     NoEnds,
-    /// A file has a column of identities, like all counts of variants, but no variant was named.
+    /// A file has a column of identities, so it contains counts of a chess variant, but no variant was named.
     #[error(
         "this Parquet file has a column \"identity\", so it contains counts of a variant: name the variant"
     )]
@@ -188,8 +188,8 @@ pub enum CountsError {
     NoIdentity,
 }
 
-/// Returns the end of the message about counts of the format version `version`, which this polybook cannot read. Older
-/// counts must be made again. Newer counts are for a newer polybook, as the versions in the message show.
+/// Returns the end of the error message about a counts directory with the unsupported format version `version`. An
+/// older directory must be made again. A newer one needs a newer polybook.
 fn other_version(version: &u32) -> &'static str {
     if *version < VERSION {
         ": count the games again"

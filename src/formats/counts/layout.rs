@@ -7,8 +7,8 @@
 //! | `_positions.pq`, `_moves.pq` | optional: [names](super::Names) of positions and moves |
 //! | `_counts.json` | the origin of the counts, and a list of the other files: [`CountsOrigin`](super::CountsOrigin) |
 //!
-//! Programs that read the Parquet files of a directory leave out names that begin with an underscore or do not end in
-//! `.parquet`, so they read only the counts.
+//! Programs that read all Parquet files of a directory ignore files whose names begin with an underscore or do not end
+//! in `.parquet`, so they read only the files `part-NNN.parquet`.
 //!
 //! | column of `part-NNN.parquet` | type | content |
 //! |---|---|---|
@@ -25,19 +25,18 @@
 //!
 //! The rating group of a game is the group that contains the mean of its known ratings.
 //!
-//! polybook writes one row for each position, move and class (speed, rating group and month). The rows are sorted
-//! by signed key, move, identity, and the columns of the class.
+//! polybook writes one row for each position, move and class (speed, rating group and month). The rows are sorted by
+//! signed key, move, identity, and the columns of the class.
 //!
-//! polybook reads rows in any order, and adds up rows of the same position and move. Columns may be nullable but
-//! must not contain nulls. Unknown columns are ignored. Counts by class are an exception: their rows must be sorted
-//! by key, move and identity. If the columns of a measure are missing, its numbers are unknown.
+//! polybook reads rows in any order, and adds up rows of the same position and move. Columns may be nullable but must
+//! not contain nulls. Unknown columns are ignored. Counts by class are an exception: their rows must be sorted by key,
+//! move and identity. If the columns of a measure are missing, its numbers are unknown.
 //!
-//! `_positions.pq` has the columns `key`, `fen`, `eco` and `opening`, and `_moves.pq` has the columns `key`, `move`, `san`
-//! and `uci`. The names are strings; `eco` and `opening` are null for positions without a name. In counts of variants, both
-//! tables also have the column `identity` after `key`. The tables are sorted by signed key.
+//! `_positions.pq` has the columns `key`, `fen`, `eco` and `opening`, and `_moves.pq` has the columns `key`, `move`,
+//! `san` and `uci`. The names are strings; `eco` and `opening` are null for positions without a name. In counts of
+//! variants, both tables also have the column `identity` after `key`. The tables are sorted by signed key.
 //!
-//! `_starts.pq` has the columns `epd` (a string) and `games` (a 64-bit integer). Rows with the same EPD are
-//! added up.
+//! `_starts.pq` has the columns `epd` (a string) and `games` (a 64-bit integer). Rows with the same EPD are added up.
 
 use std::{ffi::OsStr, ops::Range};
 
@@ -54,16 +53,16 @@ use crate::{
     storage::sort::SHARDS,
 };
 
-/// The name of the file that describes the counts in a directory. It also lists the other files in the directory.
+/// The name of the file that describes a counts directory and lists its other files.
 pub const SIDECAR: &str = kind::SIDECAR;
 
 /// The name of the file that lists the positions in which games started.
 pub const STARTS: &str = "_starts.pq";
 
-/// The name of the file with the names of positions.
+/// The name of the file that gives the FEN and the opening of each counted position.
 pub const POSITIONS: &str = "_positions.pq";
 
-/// The name of the file with the names of moves.
+/// The name of the file that gives each counted move in SAN and UCI notation.
 pub const MOVES: &str = "_moves.pq";
 
 /// The file name extension of Parquet files, including the dot.
@@ -127,7 +126,7 @@ pub(super) fn rating_groups() -> impl Iterator<Item = i32> {
 }
 
 /// Returns the Parquet schema of the table of positions. It contains a column of identities if `with_identities` is
-/// `true`, and columns for the names that are wanted.
+/// `true`, and columns for the FENs and the openings if these are requested.
 pub(super) fn position_schema(with_identities: bool, with_fen: bool, with_opening: bool) -> String {
     let mut schema = "message positions { required int64 key;".to_owned();
     for (is_wanted, columns) in [
@@ -162,8 +161,8 @@ pub(super) fn move_schema(with_identities: bool) -> String {
 pub(super) const STARTS_SCHEMA: &str =
     "message starts { required binary epd (UTF8); required int64 games; }";
 
-/// The intended number of rows in a Parquet file of counts. This number is part of the format, because the number of
-/// files into which counts are divided depends on it.
+/// The intended number of rows in a Parquet file of counts. This number is part of the format, because it determines
+/// into how many files the rows are divided.
 const ROWS_PER_PART: u64 = 1 << 21;
 
 /// A row of a counts directory. It contains the results of one move in one position.
@@ -201,7 +200,7 @@ pub struct ClassRow {
     pub row: Row,
     /// The class of the games.
     pub class: CountClass,
-    /// The means of the numbers that each game has.
+    /// The means over the games of their measures, such as the ratings.
     pub means: Means,
 }
 
@@ -223,8 +222,8 @@ impl ClassRow {
         self.means += means;
     }
 
-    /// Returns the numbers of the row whose sums over all rows must not overflow: the number of games, and the sum of
-    /// each measure.
+    /// Returns the number of games in the row and the sum of each measure. The totals of these numbers over all rows
+    /// must not overflow.
     pub(super) fn totals(&self) -> [u64; 1 + MEASURES.len()] {
         let mut totals = [self.row.stats.games(); 1 + MEASURES.len()];
         for (total, mean) in totals[1..].iter_mut().zip(self.means.0) {
@@ -254,8 +253,8 @@ pub(super) fn is_part_name(name: &OsStr) -> bool {
         .is_some_and(|number| number.len() >= 3 && number.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// Returns the number of Parquet files into which counts with about `rows` rows are divided. The result is a power of
-/// two, and at most [`SHARDS`].
+/// Returns the number of Parquet files into which `rows` rows of counts are divided; `rows` may be approximate. The
+/// result is a power of two, and at most [`SHARDS`].
 pub(super) fn part_count(rows: u64) -> usize {
     let parts = rows.div_ceil(ROWS_PER_PART).max(1).next_power_of_two();
     usize::try_from(parts).map_or(SHARDS, |parts| parts.min(SHARDS))

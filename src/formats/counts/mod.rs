@@ -1,14 +1,14 @@
-//! Counts of wins, draws and losses for each move in each position. They are exact, and any number of games can be
-//! counted in bounded memory.
+//! Counts the wins, draws and losses of each move in each position. The numbers are exact, and any number of games can
+//! be counted in bounded memory.
 //!
-//! A [record](CountRecord) has 128 bits and contains a position key, a move, and the numbers of wins, draws and
-//! losses. Records are ordered by key and move. The module `sort` collects, sorts and adds up records. It spills
-//! records to temporary files if they exceed the memory budget.
+//! A [record](CountRecord) has 128 bits and contains a position key, a move, and the numbers of wins, draws and losses.
+//! Records are ordered by key and move. The module `sort` collects, sorts and adds up records. It spills records to
+//! temporary files if they exceed the memory budget.
 //!
 //! Sorting records takes one seventh of the time of counting in a hash map, and less memory. The numbers say how many
-//! times a move was played, not in how many games: a move that is played twice in one position of a game counts
-//! twice. The last position of a game has no move, so only counts by class contain it. A record contains the key of
-//! its position, not the position; the module `obs` finds positions by replaying the counted moves.
+//! times a move was played, not in how many games: a move that is played twice in one position of a game counts twice.
+//! The last position of a game has no move, so only counts by class contain it. A record contains the key of its
+//! position, not the position; the module `obs` finds positions by replaying the counted moves.
 //!
 //! ```
 //! use polybook::{counts::{Memory, Tally}, position::BookMove, results::Wdl};
@@ -29,12 +29,12 @@
 //! # Directories of counts
 //!
 //! If the feature `parquet` is on, counts can also be stored in a directory of Parquet files. Query engines such as
-//! DuckDB and Spark can read and write such files. For example, a query engine can add up the counts of many
-//! machines, and polybook reads the result like a PGN file. [`layout`] documents the files and their columns.
+//! DuckDB and Spark can read and write such files. For example, a query engine can add up the counts of many machines,
+//! and polybook reads the result like a PGN file. [`layout`] documents the files and their columns.
 //!
-//! `CountsWriter` writes a directory. [`CountsDirectory`] opens a directory, and [`Part::read`] reads one of its
-//! files. `OrderedParts` and `ClassedCounts` read sorted files by ranges of keys, so that several directories can
-//! be merged in bounded memory.
+//! `CountsWriter` writes a directory. [`CountsDirectory`] opens a directory, and [`Part::read`] reads one of its files.
+//! `OrderedParts` and `ClassedCounts` read sorted files by ranges of keys, so that several directories can be merged in
+//! bounded memory.
 //!
 //! ```
 //! use polybook::{MakeBook, counts::CountsDirectory, pgn::Input};

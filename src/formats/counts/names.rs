@@ -1,7 +1,8 @@
-//! Writes tables with the names of counted positions and moves beside the counts: FENs, openings, and moves in SAN.
+//! Adds tables to a counts directory that make it readable: the FEN and the opening of each position, and each move in
+//! SAN.
 //!
-//! Counts contain only hashes of positions, so a [walk](recover_positions) finds the positions. It finds them in
-//! arbitrary order, and the tables are sorted by key, as the counts are.
+//! The directory contains only hashes of positions, so a [walk](recover_positions) finds the positions by replaying the
+//! moves. The walk visits positions in arbitrary order; the tables are then sorted by key, like the other files.
 
 use std::{
     fmt,
@@ -43,8 +44,8 @@ use crate::{
     task,
 };
 
-/// The names that are written beside counts: any of the FENs of positions, the openings of positions, and the moves in
-/// SAN.
+/// The names that are added to a counts directory: any of the FENs of positions, the openings of positions, and the
+/// moves in SAN.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub struct Names {
     /// The FENs of positions.
@@ -55,7 +56,7 @@ pub struct Names {
     pub san: bool,
 }
 
-/// The error for a string that does not list kinds of names, such as `fen,san`.
+/// The error for a string that is not a list of kinds of names. A valid list is `fen,san`, for example.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 #[error("use one or more of fen, san and opening, separated by commas")]
 pub struct UnknownNames;
@@ -91,7 +92,7 @@ impl fmt::Display for Names {
     }
 }
 
-/// The counts whose positions and moves are named.
+/// The counted positions and moves for which names are written.
 pub(crate) struct CountedNames<'a> {
     pub names: Names,
     pub counts: &'a Counts,
@@ -217,7 +218,7 @@ impl Encoder {
     }
 }
 
-/// Appends a text that `write` appends, after a byte with the length of the text.
+/// Calls `write` to append a text to `encoded`, and puts a byte with the length of the text before it.
 fn push_text(encoded: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
     let at = encoded.len();
     encoded.push(0);
@@ -225,14 +226,14 @@ fn push_text(encoded: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
     encoded[at] = (encoded.len() - at - 1) as u8;
 }
 
-/// The table of positions and the table of moves, which are being written. A table that is not wanted is `None`.
+/// Writers of the table of positions and the table of moves. A table that was not requested is `None`.
 struct Tables {
     positions: Option<Table>,
     moves: Option<Table>,
     names: Names,
 }
 
-/// A table that is being written, with the rows of its current row group.
+/// A writer of one table. It holds the rows of the current row group.
 struct Table {
     file: TableWriter<File>,
     name: &'static str,
@@ -343,7 +344,7 @@ impl Tables {
         Ok(())
     }
 
-    /// Writes the ends of the tables, and returns the entries of their files.
+    /// Completes the files of the tables, and returns their entries for `_counts.json`.
     fn finish(self, directory: &Path, target: &Path) -> Result<Vec<ListedFile>> {
         let tables = self.positions.into_iter().chain(self.moves);
         tables
@@ -434,7 +435,7 @@ impl Table {
     }
 }
 
-/// Writes `values` as the next column of a row group, and clears them.
+/// Writes `values` as the next column of a row group, and then clears `values`.
 fn drain<T: DataType>(
     group: &mut SerializedRowGroupWriter<'_, File>,
     values: &mut Vec<T::T>,
@@ -443,8 +444,8 @@ fn drain<T: DataType>(
 }
 
 /// Returns the properties of the tables, which are sorted by key. Keys and FENs do not repeat, so a dictionary of them
-/// would be larger than the column. FENs are compressed with Snappy, because zstd takes longer than all other work on the
-/// table. Nobody searches a range of names, so names have no statistics.
+/// would be larger than the column. FENs are compressed with Snappy, because zstd takes longer than all other work on
+/// the table. The columns of names have no statistics, because nobody searches them by range.
 fn table_properties() -> WriterProperties {
     let key = SortingColumn {
         column_idx: 0,

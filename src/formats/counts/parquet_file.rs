@@ -1,6 +1,5 @@
-//! Opens Parquet files and reads their columns. Limits the memory that the metadata and the pages of a file can
-//! take. Accepts columns as other programs write them: integers of 32 or 64 bits, and nullable columns without
-//! nulls.
+//! Opens Parquet files and reads their columns, in limited memory even if a file has large metadata or pages. Accepts
+//! the variations that other programs write: integers of 32 or 64 bits, and nullable columns that contain no nulls.
 
 use std::{
     fs::{self, File},
@@ -440,7 +439,7 @@ pub(super) struct Values {
 
 impl Values {
     /// Reads the next `rows` integers of the column into `values`, replacing its content. `row` is the number of the
-    /// first of these rows in the file. Error messages state it.
+    /// first of these rows in the file, for error messages.
     ///
     /// # Errors
     ///
@@ -471,7 +470,7 @@ impl Values {
     }
 
     /// Reads the next `rows` booleans of the column into `values`, replacing its content. `row` is the number of the
-    /// first of these rows in the file. Error messages state it.
+    /// first of these rows in the file, for error messages.
     ///
     /// Fails for the same reasons as [`integers`](Values::integers).
     pub(super) fn booleans(
@@ -489,7 +488,7 @@ impl Values {
     }
 
     /// Reads the next `rows` strings of the column into `values`, replacing its content. `row` is the number of the
-    /// first of these rows in the file. Error messages state it.
+    /// first of these rows in the file, for error messages.
     ///
     /// Fails for the same reasons as [`integers`](Values::integers).
     pub(super) fn texts(
@@ -513,8 +512,8 @@ impl Values {
 }
 
 /// Reads the next `rows` values of a column into `values`, and their definition levels into `levels`. Replaces the
-/// content of both vectors. Error messages state the name of the column, `column`, and the number of the first row,
-/// `row`.
+/// content of both vectors. `column` is the name of the column and `row` the number of the first row, for error
+/// messages.
 ///
 /// # Errors
 ///

@@ -1,5 +1,5 @@
-//! The results of a move: wins, draws and losses, the scores that are calculated from them, and a record that stores
-//! them with the position and the move. Batches of such results are added to a tally.
+//! A record of the results of a move: the wins, draws and losses, together with the position and the move. Batches of
+//! records are added to a tally.
 //!
 //! A record has 128 bits:
 //!
@@ -12,8 +12,8 @@
 //! | 16-31 | draws |
 //! | 0-15 | losses |
 //!
-//! Results that do not fit into these bits are split into several records with the same key and move, which are
-//! added up later. The number of games is therefore not limited.
+//! The number of games is not limited: results that do not fit into one record are split into several records with the
+//! same key and move, which are added up later.
 //!
 //! [`MoveFilter`] selects moves by the number of their games and by their results.
 
@@ -262,8 +262,8 @@ impl Fold for SumUp {
     }
 }
 
-/// The maximum number of records that one call of [`push`](CountBatch::push) adds to a batch. Results that would need
-/// more records are stored in a separate list instead, so that they take little memory.
+/// The maximum number of records that one call of [`push`](CountBatch::push) adds to a batch. Results that need more
+/// records are stored in a separate list, which takes less memory.
 const MAX_RECORDS_PER_PUSH: u64 = 16;
 
 /// The maximum number of moves in [`LargeCounts`], a map that is held in memory. It contains only moves with more than
@@ -305,9 +305,9 @@ impl CountBatch {
     }
 }
 
-/// The results of the most frequent moves, which have too many games for the records of a [`CountBatch`]: a batch
-/// stores at most 16 records for a move, and each of them can count about 32,000 games. The keys of the map consist of
-/// a position key and a move.
+/// A map from a position key and a move to the results of the move. It contains only the most frequent moves, whose
+/// results do not fit into a [`CountBatch`]. A batch stores at most 16 records for a move, and each record can count
+/// about 32,000 games.
 #[derive(Default, Debug)]
 pub(super) struct LargeCounts(BTreeMap<(u64, u16), Wdl>);
 
@@ -377,8 +377,8 @@ impl LargeCounts {
 /// ```
 #[derive(Clone, PartialEq, Debug)]
 pub struct MoveFilter {
-    /// The minimum number of times that a move must have been played. A game that repeats a position may play a move
-    /// there several times. Default: 3.
+    /// The minimum number of times that a move must have been played. A move can be played several times in one game if
+    /// the game repeats a position. Default: 3.
     pub min_game: u64,
     /// The minimum score of a move for the side that plays it, in percent from 0 to 100. Default: 0.
     pub min_score: f64,
@@ -405,8 +405,8 @@ impl MoveFilter {
         }
     }
 
-    /// Returns `true` if the filter selects a move of the side `turn`. `stats` contains the results of the move from
-    /// the view of this side.
+    /// Returns `true` if the filter selects a move by the side `turn` with the results `stats`, which are from the view
+    /// of this side.
     #[inline]
     pub fn selects(&self, turn: Color, stats: Wdl) -> bool {
         stats.games() >= self.min_game
@@ -414,8 +414,8 @@ impl MoveFilter {
             && (self.min_score <= 0.0 || stats.score() >= self.min_score / 100.0)
     }
 
-    /// Restricts the filter to moves that `other` selects too. If the two filters select moves of different sides, no
-    /// move meets both conditions; the filter then keeps its own side.
+    /// Restricts the filter to moves that `other` also selects. If the filters are limited to different sides, this
+    /// filter keeps its own side.
     pub fn narrow(&mut self, other: &MoveFilter) {
         self.min_game = self.min_game.max(other.min_game);
         self.min_score = self.min_score.max(other.min_score);

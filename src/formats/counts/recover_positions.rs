@@ -1,9 +1,9 @@
 //! Finds the positions whose keys were counted.
 //!
-//! Counts store only the key of a position, and a position cannot be computed from its key. But every counted
-//! position was reached by counted moves from the starting position of some game. So a walk begins in all
-//! starting positions and plays the counted moves of each position once. The walk finds all counted positions, so
-//! they need not be kept in memory while games are read. Counts with positions would take three times the memory.
+//! A tally stores only the key of each position, and a position cannot be computed from its key. But every counted
+//! position was reached by counted moves from the starting position of some game. Therefore a walk that begins in all
+//! starting positions and plays the counted moves of each position finds all counted positions. Storing the positions
+//! themselves would take three times the memory.
 
 use std::{
     iter::Fuse,
@@ -38,8 +38,8 @@ const STARTS_PER_TASK: usize = MAX_STACK;
 /// A position that a walk found, with the moves that were counted in it.
 pub(crate) struct FoundPosition<'a, P> {
     pub line: &'a Keyed<P>,
-    /// The hashes of the position under which moves were counted: its identity, the exact identities of copies with
-    /// another en passant right, or several of them.
+    /// The hashes under which moves of the position were counted: its identity, the exact identities of the same
+    /// position with another en passant right, or both.
     pub identities: &'a [u64],
     /// The legal moves that were counted in the position.
     pub moves: &'a [LegalCount],
@@ -108,7 +108,7 @@ pub(crate) fn keyed_starts<P: Rules>(
 
 struct CountWalk<'a, F> {
     finder: Finder<'a>,
-    /// One bit for each position, which is set when the position is visited.
+    /// The set of positions that have been visited.
     marks: VisitedBits,
     visit: F,
     visited: AtomicU64,
@@ -160,7 +160,7 @@ impl<F> CountWalk<'_, F> {
     }
 
     /// Walks from all positions on `stack`. The walk is depth-first, which keeps the stack small. If the stack
-    /// nevertheless exceeds [`MAX_STACK`] positions, hands a part of it to a new task in `scope`.
+    /// nevertheless exceeds [`MAX_STACK`] positions, hands part of the stack to a new task in `scope`.
     fn go<'scope, P, D>(&'scope self, scope: &Scope<'scope>, mut stack: Vec<Keyed<P>>) -> Result<()>
     where
         P: Rules + 'scope,

@@ -357,7 +357,7 @@ impl ColumnBatch {
     ///
     /// # Errors
     ///
-    /// Returns an error if a number is known in more than all games, or if a mean is impossible.
+    /// Returns an error if a measure is known in more games than the row has, or if a mean is impossible.
     #[inline]
     fn means(&self, at: usize, games: u64) -> Result<Means, CountsError> {
         let mut means = Means::default();

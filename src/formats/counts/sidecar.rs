@@ -1,6 +1,6 @@
-//! The file `_counts.json`, which describes the origin of counts and lists their Parquet files, and the file
-//! `_starts.pq`, which contains the positions in which games started. `_counts.json` is also needed to decide
-//! whether a directory may be replaced.
+//! Reads and writes two files of a counts directory: `_counts.json`, which says which games were counted and lists the
+//! Parquet files, and `_starts.pq`, which contains the positions in which games started. `_counts.json` is also needed
+//! to decide whether a directory may be replaced.
 
 use std::{
     collections::BTreeMap,
@@ -33,8 +33,8 @@ use crate::{
 /// The maximum size of `_counts.json` in bytes. It is enough for the names of many thousands of inputs.
 const MAX_SIDECAR_SIZE: u64 = if cfg!(test) { 1 << 12 } else { 4 << 20 };
 
-/// A description of where counts come from: the inputs, the options, and the report of the run that counted the
-/// games. It is stored in the file `_counts.json`.
+/// A description of how a counts directory was made: the inputs, the options, and the report of the run that counted
+/// the games. It is stored in the file `_counts.json`.
 #[derive(Clone, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 pub struct CountsOrigin {
     /// The file names of the inputs, in the order of the inputs, without directories.
@@ -51,7 +51,7 @@ pub struct CountsOrigin {
     /// The properties of games (speed, rating group and month) by which the counts are grouped.
     #[serde(default, skip_serializing_if = "is_none")]
     pub by: Grouping,
-    /// The positions, rows and half-moves that were pruned, or `None` if pruning was not requested.
+    /// The numbers of positions, rows and half-moves that were pruned, or `None` if pruning was not requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pruned: Option<Pruned>,
     /// The number of half-moves that no book can contain.
@@ -69,7 +69,7 @@ pub struct CountsOrigin {
     /// The number of games whose result after the moves differs from their `Result` tag.
     #[serde(default)]
     pub contradicted_results: u64,
-    /// The number of counted games whose `Result` tag, or whose text after the moves, does not spell a result.
+    /// The number of counted games whose `Result` tag, or whose text after the moves, is not a valid result.
     #[serde(default)]
     pub unreadable_results: u64,
     /// The number of counted games without a winner that were not drawn, such as unfinished games. They are counted
@@ -82,7 +82,7 @@ pub struct CountsOrigin {
     /// The number of games that passed a filter on ratings although a rating is unknown.
     #[serde(default)]
     pub unrated: u64,
-    /// The number of games that each filter rejected, by the name of the filter's condition.
+    /// The number of games that each filter rejected, keyed by the name of the filter.
     #[serde(default)]
     pub filtered_by: BTreeMap<String, u64>,
     /// The number of counted games of each variant, unless only standard chess was requested.
@@ -357,9 +357,9 @@ impl Sidecar {
     }
 }
 
-/// Checks that new counts may replace the file or directory at `path`. Returns the names of the old files, which are
-/// removed together with the old directory. An empty directory may always be replaced. A counts directory may be
-/// replaced only if `force` is `true`.
+/// Checks that a new counts directory may replace the file or directory at `path`. Returns the names of the old files,
+/// which are removed together with the old directory. An empty directory may always be replaced. A counts directory may
+/// be replaced only if `force` is `true`.
 ///
 /// # Errors
 ///
@@ -393,8 +393,8 @@ pub(super) fn check_replaceable(path: &Path, force: bool) -> Result<Vec<OsString
 }
 
 /// Returns `true` if polybook may have written the file `name` in `directory`, a temporary directory that an
-/// interrupted run may have left. This is the case if `name` has the form of a name that polybook gives to files of
-/// counts, or if `_counts.json` lists the file.
+/// interrupted run may have left. This is the case if `name` has the form of a name that polybook gives to files in a
+/// counts directory, or if `_counts.json` lists the file.
 pub(super) fn is_own_file(directory: &Path, name: &OsStr) -> bool {
     let is_listed = || matches!(Sidecar::read(directory), Ok(Some(sidecar)) if sidecar.lists(name));
     let is_table = [SIDECAR, STARTS, POSITIONS, MOVES]
@@ -411,7 +411,7 @@ const MAX_EPD_LENGTH: usize = 1000;
 /// which may be as large as a Parquet page.
 const ROWS_PER_BATCH: usize = 8;
 
-/// A position in which games started, and the number of these games.
+/// A starting position, and the number of games that started in it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Start {
     /// The position as an EPD.
@@ -501,7 +501,7 @@ pub(super) fn read_starts(
 }
 
 /// Creates a [`Start`] from the values of one row. `epd` is the EPD of a position, and `games` is the number of games
-/// that started in this position. Error messages state `row`, the number of the row.
+/// that started in this position. `row` is the number of the row, for error messages.
 ///
 /// # Errors
 ///

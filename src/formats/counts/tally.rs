@@ -1,4 +1,4 @@
-//! Collects the wins, draws and losses of every move in every position. Counts that are sorted already can be added
+//! Collects the wins, draws and losses of every move in every position. Results that are already sorted can be merged
 //! without sorting them again. A [`Finder`] finds positions in the counts by their keys, and [`VisitedBits`] record
 //! which positions have been visited.
 
@@ -26,8 +26,8 @@ use crate::{
     task,
 };
 
-/// A store that adds up the wins, draws and losses of each move in each position. Any number of threads can add
-/// results.
+/// A collection that adds up the wins, draws and losses of each move in each position. Several threads can add results
+/// at the same time.
 #[derive(Debug)]
 pub struct Tally {
     shards: Shards<CountRecord>,
@@ -43,8 +43,8 @@ impl Tally {
         }
     }
 
-    /// Adds records of the results of moves to the tally. This is the fastest way to count. One record can count only
-    /// about 32,000 games. Use [`add_batch`](Tally::add_batch) for results of any size.
+    /// Adds records of the results of moves to the tally. This is the fastest way to count. However, one record can
+    /// count only about 32,000 games. Use [`add_batch`](Tally::add_batch) for results of any size.
     ///
     /// # Errors
     ///
@@ -77,8 +77,8 @@ impl Tally {
         self.add_batch(&batch)
     }
 
-    /// Returns an error if too many moves have results that are too large for records. Such results are held in memory,
-    /// so their number is limited.
+    /// Checks that not too many moves have results that are too large for records. Such results are held in memory, so
+    /// their number is limited.
     ///
     /// # Errors
     ///
@@ -191,12 +191,11 @@ impl Counts {
         SHARDS
     }
 
-    /// Calls `f` with each position in a shard, in ascending order of position keys. `f` receives the key, the side
-    /// to move, and the moves with their results, in ascending order of the moves. `shard` is the index of the shard,
+    /// Calls `f` with each position in a shard, in ascending order of position keys. `f` receives the key, the side to
+    /// move, and the moves with their results, in ascending order of the moves. `shard` is the index of the shard,
     /// which is a range of position keys.
     ///
-    /// The required memory depends on the number of moves in a position, but not on how many records store the results
-    /// of these moves.
+    /// The required memory depends only on the number of moves in a position, not on the number of records.
     ///
     /// # Errors
     ///
@@ -232,8 +231,8 @@ impl Counts {
         Ok(())
     }
 
-    /// Adds the results in `record` to `moves`, the moves of one position. If the record `ends_position`, calls `f` with
-    /// the position, and removes its moves from `moves`.
+    /// Adds the results in `record` to `moves`, the moves of one position. If `ends_position` is `true`, then calls `f`
+    /// with the position and clears `moves`.
     // If it were inlined, `f` would be too large to be inlined where it is called for single moves.
     #[inline(never)]
     fn add_move<F>(
@@ -253,8 +252,8 @@ impl Counts {
         }
     }
 
-    /// Returns the numbers of positions and moves that [`sort_with`](Tally::sort_with) dropped. It drops a position if
-    /// all moves of the position are rare.
+    /// Returns the numbers of positions and moves that [`sort_with`](Tally::sort_with) dropped. A position is dropped
+    /// if all of its moves are rare.
     pub(crate) fn rare(&self) -> Dropped {
         self.rare
     }
@@ -300,7 +299,7 @@ fn count_move(record: CountRecord, moves: &mut Vec<MoveCount>) {
 /// The number of records that are passed to a merge at a time. Each record contains results of one move.
 const RECORDS_PER_BATCH: usize = 1 << 11;
 
-/// A function that reads the next batch of counts from a sorted source into an empty [`CountBatch`]. The counts are
+/// A function that reads the next batch of counts from a sorted source into an empty [`CountBatch`]. The results are
 /// sorted by position key and move, and belong to one range of shards. A shard is a 256th of the range of keys.
 ///
 /// The function returns the path of the file that it has read, or `None` at the end of the counts. A batch may be empty
@@ -355,8 +354,8 @@ fn is_frequent(position: &[CountRecord], min_games: u64) -> bool {
 }
 
 impl Tally {
-    /// Finishes counting, and merges the counts of this tally with counts from sources that are already sorted. Uses
-    /// all threads of the current rayon pool.
+    /// Finishes counting, and merges this tally with other sources, which must already be sorted. Uses all threads of
+    /// the current rayon pool.
     ///
     /// - `memory`: the memory budget of the returned counts
     /// - `ranges`: the number of equal ranges into which the shards are divided; the ranges are merged in parallel
@@ -417,7 +416,7 @@ impl Tally {
 /// eight bits select one of the 256 shards.
 const SHARD_SHIFT: u32 = 120;
 
-/// The intended number of records in a bucket if the records are in memory. A bucket is a part of a shard. A look-up
+/// The intended number of records in a bucket if the records are in memory. A bucket is a part of a shard. A lookup
 /// searches one bucket instead of the whole shard.
 const BUCKET_SIZE_IN_MEMORY: u64 = 4;
 

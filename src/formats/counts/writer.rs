@@ -43,7 +43,7 @@ use crate::{
     task,
 };
 
-/// A writer of a counts directory. It writes to a temporary directory in the parent directory of the target.
+/// A writer of a counts directory. It writes to a temporary directory next to the target.
 #[derive(Debug)]
 pub(crate) struct CountsWriter {
     directory: AtomicDir,
@@ -56,31 +56,31 @@ pub struct CountsSummary {
     pub rows: u64,
     /// The number of Parquet files.
     pub parts: usize,
-    /// The number of positions, including pruned ones. It is counted only if a minimum number of games is set or the
-    /// counts are grouped by class; otherwise it is 0.
+    /// The number of positions, including pruned ones. It is 0 unless a minimum number of games is set or the rows are
+    /// grouped by class, because positions are not counted otherwise.
     pub positions: u64,
-    /// The number of pairs of a position and a move, including pruned ones. It is 0 in the same cases as `positions`.
+    /// The number of pairs of a position and a move, including pruned ones. It is 0 if `positions` is not counted.
     pub pairs: u64,
     /// The number of half-moves, including pruned ones.
     pub plies: u64,
-    /// The positions, rows and half-moves that were pruned, or `None` if pruning was not requested.
+    /// The numbers of positions, rows and half-moves that were pruned, or `None` if pruning was not requested.
     pub pruned: Option<Pruned>,
 }
 
-/// The content of a counts directory apart from its rows: the starting positions and a description of the counts. Also
-/// contains settings for writing the rows.
+/// The content of a new counts directory apart from its rows, such as the starting positions, and settings for writing
+/// the rows.
 pub(crate) struct CountsContent<'a, S> {
-    /// The approximate number of rows or, in counts by class, of half-moves. It determines into how many files the
-    /// counts are divided.
+    /// The approximate number of rows, or of half-moves if they are grouped by class. It determines into how many files
+    /// the rows are divided.
     pub size: u64,
-    /// The minimum number of half-moves that must have been counted in a position. Other positions are pruned; 0
-    /// keeps all positions.
+    /// The minimum number of half-moves that must have been counted in a position. Positions with fewer half-moves are
+    /// pruned. 0 keeps all positions.
     pub min_game: u64,
     /// The positions in which games started.
     pub starts: S,
     /// The names that are written beside the counts, or `None` to write no names.
     pub names: Option<CountedNames<'a>>,
-    /// The description of the counts. The writer fills in the numbers of half-moves and of pruned rows.
+    /// The description of the counts. The writer adds the numbers of half-moves and of pruned rows.
     pub about: CountsOrigin,
 }
 
@@ -99,14 +99,15 @@ impl CountsWriter {
     }
 
     /// Writes the rows of `source`, the starting positions in `content`, and `_counts.json` to the temporary directory.
-    /// Then call [`Finished::commit`] on the returned output to rename the directory to its target.
+    /// The caller must then call [`Finished::commit`] on the returned output, which renames the directory to its
+    /// target.
     ///
     /// Uses all threads of the current rayon pool. `meter` advances by one for each of the 256 shards.
     ///
     /// # Errors
     ///
-    /// Returns an error if the counts cannot be written, if a temporary file cannot be read, or
-    /// [`Error::Interrupted`] if `stop` is set.
+    /// Returns an error if the counts cannot be written, if a temporary file cannot be read, or [`Error::Interrupted`]
+    /// if `stop` is set.
     pub(crate) fn write(
         self,
         source: &RowSource<'_>,
@@ -455,10 +456,10 @@ impl<'a> PartWriter<'a> {
 /// of one move.
 const MAX_BUFFERED_ROWS: usize = if cfg!(test) { 1 << 8 } else { 1 << 18 };
 
-/// A filter that drops the rows of rare positions: those in which fewer than `min_game` half-moves were counted.
+/// A filter that drops the rows of positions in which fewer than `min_game` half-moves were counted.
 ///
-/// Rows must arrive sorted by position key. The filter buffers the rows of a position until it knows whether the
-/// position is rare.
+/// The rows must be sorted by position key. The filter buffers the rows of a position until it knows whether the
+/// position is dropped.
 pub(super) struct Pruner {
     /// The path that error messages name.
     target: PathBuf,
