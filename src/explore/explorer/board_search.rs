@@ -1,5 +1,5 @@
-//! Finds the games in which a query about the board holds. An index contains no moves of games, so the games are
-//! replayed from their PGN.
+//! Finds the games in which a query about the board, such as a pattern of pieces, matches a position. An index does not
+//! store the moves of games, so the games are replayed from their PGN.
 
 use std::sync::Arc;
 
@@ -18,21 +18,23 @@ use crate::{
     progress::Meter,
 };
 
-/// The size in bytes of the texts that are replayed on all threads at once. It is small, because a search can be
-/// cancelled only between two batches, and a long query takes long for each position.
+/// The total size in bytes of the game texts that all threads replay in one batch. A search can be cancelled only
+/// between two batches, so the batches are small: a long query needs much time for each position.
 const BATCH_BYTES: usize = 256 << 10;
 
 impl OpenIndex {
-    /// Returns `true` if the games in which `query` holds are known, so that they need not be replayed.
+    /// Returns `true` if a previous search has already found the games that match `query`, so that no game needs to be
+    /// replayed.
     #[cfg(feature = "serve")]
     pub(super) fn knows_games_with(&self, query: &BoardQuery) -> bool {
         self.games() == 0 || self.found_games.get(query).is_some()
     }
 
-    /// Returns the games in which `query` holds in a position of the main line. If the games are not known from an
-    /// earlier call, replays all games of the index. Games whose positions are not indexed are left out.
+    /// Returns the games in which `query` matches a position of the main line. Replays all games of the index, unless
+    /// an earlier call has found the games. Games whose positions are not indexed are left out.
     ///
-    /// `should_continue` is called repeatedly, and `meter` counts the games.
+    /// `should_continue` is called repeatedly, and returns `false` to cancel the search. `meter` shows how many games
+    /// have been searched.
     ///
     /// # Errors
     ///
@@ -90,7 +92,7 @@ impl OpenIndex {
     }
 }
 
-/// Returns the language of the piece letters with which the games of `file` were indexed.
+/// Returns the language in which the games of `file` name their pieces, as it was set when the file was indexed.
 fn piece_letters(file: &IndexedFile) -> PieceLetters {
     let mut words = file.options.split_ascii_whitespace();
     words.find(|word| word.trim_start_matches('-') == "piece-letters");
@@ -107,7 +109,7 @@ struct GameToReplay {
 }
 
 impl GameToReplay {
-    /// Returns `true` if the query of `matcher` holds in a position of the game.
+    /// Returns `true` if the query of `matcher` matches a position of the game.
     fn holds(&self, matcher: &mut Matcher) -> bool {
         let mut game = GameReader::new(&self.text).with_untagged_variant(self.variant);
         if !game.next_game() {
@@ -133,7 +135,7 @@ impl GameToReplay {
         matcher.has_matched()
     }
 
-    /// Evaluates the query in the positions of `game`, up to the first one in which it holds.
+    /// Plays through `game` and evaluates the query in each position, until it matches one.
     fn visit<P: Rules>(&self, game: &mut GameReader<'_>, start: P, matcher: &mut Matcher) {
         let mut pos = Keyed::new(start);
         let mut receive = |pos: &Keyed<P>, mv, _: usize| {

@@ -1,4 +1,4 @@
-//! Counts the games for each possible value of the filters by speed, rating group, year, color and variant.
+//! Counts games for each value of a filter, for example for each speed or each year.
 
 use std::collections::BTreeMap;
 
@@ -24,9 +24,10 @@ use crate::{
     },
 };
 
-/// The number of games for each value of the filters by speed, rating group, color, year and variant. For example, the
-/// number for blitz is the number of games that would pass if the filter by speed admitted only blitz and all other
-/// filters were unchanged.
+/// The number of games for each value of the filters by speed, rating group, color, year and variant.
+///
+/// Each number is counted as if its own filter admitted only this value, with all other filters unchanged. For example,
+/// the number for blitz is the number of games that would pass if blitz were the only admitted speed.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
@@ -70,7 +71,7 @@ pub struct ColorCount {
 pub struct RatingScore {
     /// The lowest rating of the group, or `unknown` for games without a known rating.
     pub rating: String,
-    /// The results. Leave the unfinished games out of a score.
+    /// The numbers of won, drawn, lost and unfinished games. Leave out the unfinished games when you calculate a score.
     #[serde(flatten, serialize_with = "Results::without_total")]
     #[cfg_attr(test, schemars(with = "crate::games::results::EachResult"))]
     pub results: Results,
@@ -78,35 +79,35 @@ pub struct RatingScore {
 
 /// The index of the element of [`GroupTally::counts`] that contains the number of games that pass all filters.
 const GAMES: usize = 0;
-/// The index of the first of the elements of [`GroupTally::counts`] for speeds. Each element contains the number of
-/// games with one speed.
+/// The index in [`GroupTally::counts`] of the first element for a speed. There is one element for each speed, which
+/// contains the number of games played at this speed.
 const SPEEDS: usize = GAMES + 1;
-/// The index of the first of the elements of [`GroupTally::counts`] for rating groups. Each element contains the number
-/// of games with one rating group.
+/// The index in [`GroupTally::counts`] of the first element for a rating group. There is one element for each rating
+/// group, which contains the number of its games.
 const RATINGS: usize = SPEEDS + Speed::ALL.len();
 /// The index of the element of [`GroupTally::counts`] that contains the number of games without a known rating.
 const UNKNOWN_RATINGS: usize = RATINGS + RatingGroup::COUNT;
-/// The index of the element of [`GroupTally::counts`] that contains the number of games in which the player of the
-/// query has White. The next element contains the number of games in which this player has Black.
+/// The index in [`GroupTally::counts`] of the number of games in which the player whom the query names has White. The
+/// next element is the number of games in which this player has Black.
 const COLORS: usize = UNKNOWN_RATINGS + 1;
-/// The index of the element of [`GroupTally::counts`] that contains the number of games with a known year. This number
-/// includes games that do not pass the filter by date, because the numbers of games of each year ignore this filter.
+/// The index in [`GroupTally::counts`] of the number of games with a known year. Games outside the filter by date are
+/// included, because the number of games of each year ignores this filter.
 const YEARS: usize = COLORS + 2;
 
-/// The numbers of games, grouped by speed, rating group, color and year. The field `years` maps a year to the number of
-/// its games; the array `counts` contains all other numbers.
+/// The numbers of games, grouped by speed, rating group, color and year. The field `years` maps each year to its number
+/// of games; the array `counts` contains all other numbers.
 #[derive(Default)]
 struct GroupTally {
     counts: [u64; YEARS + 1],
     years: FxHashMap<u16, u64>,
 }
 
-/// The filters by speed, rating group, color and date, prepared for [`facets`]. To count the games for each value of
-/// one filter, that function ignores this filter and applies the other three.
+/// The filters by speed, rating group, color and date, prepared for [`facets`], which applies each of them separately.
+/// To count the games for each value of one filter, `facets` ignores this filter and applies the other three.
 struct FacetFilters {
     speeds: [bool; Speed::ALL.len()],
     ratings: [bool; UNRATED + 1],
-    /// The color of the player, or `None` for either color.
+    /// The color that the player must have, or `None` if either color passes.
     color: Option<Color>,
     dates: DateRange,
 }
@@ -132,8 +133,8 @@ pub(super) fn facets(sources: &Sources, line: &Line, filters: &Selection) -> Res
     })
 }
 
-/// The sums of the results of the games that reached a position, one for each rating group. The last element is the sum
-/// for games without a known rating.
+/// The results of the games that reached a position, summed for each rating group. The last element is the sum for
+/// games without a known rating.
 #[derive(Default)]
 struct GroupResults([Results; UNRATED + 1]);
 
@@ -185,9 +186,11 @@ pub(super) fn scores(
     Ok(scores.map(score).collect())
 }
 
-/// Returns the number of games of each variant that pass `filters`, keyed by the name of the variant. Returns `None` if
-/// a selected source contains only counts, from which these numbers cannot be determined. Implements
+/// Returns the number of games of each variant that pass `filters`, keyed by the name of the variant. Implements
 /// [`Explorer::variants`](super::Explorer::variants).
+///
+/// Returns `None` if a selected source contains only counts (sums of results without individual games) that do not tell
+/// these numbers.
 pub(super) fn variants(
     sources: &Sources,
     filters: &Selection,
@@ -256,7 +259,8 @@ fn grouped(sources: &Sources, line: &Line, filters: &Selection) -> Result<GroupT
 /// color and year.
 struct GroupCounter<'a> {
     groups: &'a FacetFilters,
-    /// The groups of duplicate games, if only the first passing game of each group counts.
+    /// The groups of duplicate games, if each group counts as one game. The first game of a group that passes the
+    /// filters is then the one that counts.
     duplicates: Option<&'a CountedOnce>,
     filters: &'a SourceFilters<'a>,
     tally: GroupTally,
@@ -323,8 +327,8 @@ impl FacetFilters {
         }
     }
 
-    /// Returns a bit set with the indexes of the elements of [`GroupTally::counts`] that `game` increments. `id` is the
-    /// id of the game in the index to which `filter` belongs.
+    /// Returns the elements of [`GroupTally::counts`] to which `game` must be added, as a bit set of their indexes.
+    /// `id` is the id of the game in the index to which `filter` belongs.
     fn counters_of(&self, game: &GameSummary, filter: &SourceFilter<'_>, id: u32) -> u32 {
         let id = id as usize;
         let [as_white, as_black] = filter.colors(id);
@@ -333,9 +337,10 @@ impl FacetFilters {
         self.counters(speed, group, game.date, colors)
     }
 
-    /// Returns a bit set with the indexes of the elements of [`GroupTally::counts`] that a game with the given speed,
-    /// rating group and date increments. The last argument says whether the game passes the filters by player in three
-    /// cases: if the player must have White, if the player must have Black, and if the player may have either color.
+    /// Returns the elements of [`GroupTally::counts`] to which a game with the given speed, rating group and date must
+    /// be added, as a bit set of their indexes. The last argument says whether the game passes the filters by player in
+    /// three cases: if the player must have White, if the player must have Black, and if the player may have either
+    /// color.
     fn counters(
         &self,
         speed: usize,
@@ -363,9 +368,9 @@ impl FacetFilters {
 }
 
 impl GroupTally {
-    /// Adds the number `games` to each element of the field `counts` whose index is in the bit set `counters`. If
-    /// `counters` contains the bit [`YEARS`], also adds `games` to the element of the field `years` for the year of
-    /// `date`, the date number that all of these games have.
+    /// Adds `games` to each element of `counts` whose index is in the bit set `counters`. If `counters` contains the
+    /// bit [`YEARS`], also adds `games` to the number for the year of `date`. `date` is the date number that all of
+    /// these games have.
     fn add(&mut self, mut counters: u32, date: u32, games: u64) {
         if counters >> YEARS & 1 == 1 {
             *self.years.entry((date >> 9) as u16).or_default() += games;

@@ -33,28 +33,29 @@ use crate::{
     progress::Meter,
 };
 
-/// The divisor that decides how the games in a range of ids are filtered. If at most one in `SPARSE_PLAYER_DIVISOR`
-/// games of the range was played by the player whom the filters name, only these games are tested, one by one.
-/// Otherwise, whole columns are scanned.
+/// The divisor that decides how the games in a range of ids are filtered by player. If at most one in
+/// `SPARSE_PLAYER_DIVISOR` games of the range was played by the player whom the filters name, only these games are
+/// tested, one by one. Otherwise, every filter scans the whole range.
 const SPARSE_PLAYER_DIVISOR: usize = 32;
 
-/// The number of games in each range of ids that a thread filters as one task. A range is large enough that starting a
-/// task takes little time compared with the filtering.
+/// The number of games that a thread filters as one task. The number is large, so that starting a task takes little
+/// time compared with the filtering.
 const GAMES_PER_RANGE: usize = 1 << 16;
 
-/// The divisor that decides whether a list of games is long: it is long if it contains more than one in
-/// `LONG_LIST_DIVISOR` of all games in its index. For long lists, filtering all games of the index at once takes less
-/// time than filtering list by list (see [`SourceFilters::precompute_long`]).
+/// The divisor that decides whether a list of games is long. A list is long if it contains more than one in
+/// `LONG_LIST_DIVISOR` of all games in its index. To filter several such lists, it is faster to filter all games of the
+/// index once than to filter each list (see [`SourceFilters::precompute_long`]).
 const LONG_LIST_DIVISOR: u64 = 4;
 
 /// The filters of a query, converted to one filter for each index of an explorer. Indexes in which no game can pass the
 /// filters are left out.
 pub(super) struct SourceFilters<'a> {
     pub of_sources: Vec<(&'a OpenIndex, SourceFilter<'a>)>,
-    /// The groups of duplicate games, if only the first passing game of each group counts.
+    /// The groups of duplicate games, if each group counts as one game. The first game of a group that passes the
+    /// filters is then the one that counts.
     duplicates: Option<CountedOnce>,
-    /// The filter by class and month, if the query has no other conditions. Stored sums of results can then answer
-    /// the query.
+    /// The filter by speed, rating group and month, if the query has no other conditions. Such a query can be answered
+    /// from stored sums of results.
     pub class_filter: Option<ClassFilter>,
 }
 
@@ -71,17 +72,16 @@ impl<'a> SourceFilters<'a> {
         })
     }
 
-    /// Makes the filters admit only one game of each group of duplicate games: the first one that passes the other
-    /// filters.
+    /// Makes the filters admit only one game of each group of duplicates: the first one that passes all other filters.
     pub(super) fn with_duplicates(mut self, duplicates: Arc<DuplicateGroups>) -> SourceFilters<'a> {
         self.duplicates = Some(CountedOnce::new(duplicates));
         self
     }
 
-    /// Prepares the filters for counting a player's games with each color. This matters only for a game in which the
-    /// names of both players match the filter by player. Normally, only White then counts as the player. After this
-    /// call, the game passes if it passes with White as the player or with Black as the player. Has no effect if the
-    /// filters contain a color.
+    /// Prepares the filters for counting a player's games with each color separately. This matters only for games in
+    /// which the names of both players match the filter by player. Normally, White is taken as the player in such a
+    /// game. After this call, the game passes if it passes with either side as the player. Has no effect if the filters
+    /// contain a color.
     pub(super) fn of_either_color(mut self) -> SourceFilters<'a> {
         let filters = self.of_sources.iter_mut();
         for players in filters.filter_map(|(_, filter)| filter.players.as_mut()) {
@@ -90,8 +90,8 @@ impl<'a> SourceFilters<'a> {
         self
     }
 
-    /// Returns `true` if some of the sources contain counts and others contain games. Counts contain unfinished games as
-    /// draws, so sums over such sources must do the same with all unfinished games.
+    /// Returns `true` if some of the sources contain counts (sums of results) and others contain individual games.
+    /// Counts treat unfinished games as draws, so sums over such a mixture must treat all unfinished games as draws.
     pub(super) fn mix_counts_and_games(&self) -> bool {
         let mut are_counts = self
             .of_sources
@@ -101,12 +101,13 @@ impl<'a> SourceFilters<'a> {
         are_counts.any(|are_counts| Some(are_counts) != first)
     }
 
-    /// Removes games so that duplicates count only once: of each group of duplicate games, keeps only the first one
-    /// that passes the filters. Moves the remaining games to the front of `games`, and returns this part of the slice.
-    /// Returns all of `games` if the query counts every duplicate.
+    /// Removes duplicates: keeps only the first game of each group of duplicate games that passes the filters. Moves
+    /// the remaining games to the front of `games`, and returns this part of the slice. Returns all of `games` if the
+    /// query counts every duplicate.
     ///
-    /// `games` contains games of `source` that pass the filters. Each element is the id of a game and the index of its
-    /// move in [`PassingGames::moves`](super::scan::PassingGames::moves), which this function does not use.
+    /// `games` contains games of `source` that pass the filters. Each element is the id of a game and an index that
+    /// this function does not use: the index of the game's move in
+    /// [`PassingGames::moves`](super::scan::PassingGames::moves).
     pub(super) fn keep_first<'b>(
         &self,
         source: &OpenIndex,
@@ -126,8 +127,8 @@ impl<'a> SourceFilters<'a> {
         &games[..kept]
     }
 
-    /// Returns the number of duplicates of game `number` that pass the filters. The game itself is not counted. Returns
-    /// 0 if the query counts every duplicate.
+    /// Returns the number of other games that pass the filters and are duplicates of game `number`. Returns 0 if the
+    /// query counts every duplicate.
     pub(super) fn copies_of(&self, number: u64) -> usize {
         let duplicates = self.duplicates.iter();
         duplicates
@@ -150,12 +151,12 @@ impl<'a> SourceFilters<'a> {
         })
     }
 
-    /// Prepares for filtering the list of games with the key `subject`, and further lists that contain mostly the same
-    /// games. If this list is long in an index (see [`LONG_LIST_DIVISOR`]), filters all games of the index in advance,
-    /// so that each game is tested only once for all these lists.
+    /// Prepares for filtering the list of games with the key `subject`, and other lists that contain mostly the same
+    /// games. If this list contains a large part of the games of an index (see [`LONG_LIST_DIVISOR`]), filters all
+    /// games of this index in advance, so that no game is tested again for another list.
     ///
     /// Returns `true` if the list is long in at least one index. Does nothing and returns `false` if stored sums of
-    /// results can answer the query, because individual games are then not filtered.
+    /// results can answer the query, because individual games then need not be filtered.
     pub(super) fn precompute_long(&self, subject: ListKey) -> Result<bool> {
         let mut are_any = false;
         if self.class_filter.as_ref().is_some() {
@@ -173,12 +174,12 @@ impl<'a> SourceFilters<'a> {
     }
 }
 
-/// The filters of a query, converted to a form in which they can be applied to the games of one index. For example,
-/// names are stored as the numbers that the index has assigned to them.
+/// The filters of a query, prepared for the games of one index. For example, a name is replaced by the number that the
+/// index uses for it.
 pub(super) struct SourceFilter<'a> {
     games: &'a GameColumns,
-    /// A bit set of the games of the player whom the filters name or, if they name no player, of the opponent. `None`
-    /// if the bit set is not needed.
+    /// The games of the player whom the filters name or, if they name no player, of the opponent, as a bit set of their
+    /// ids. `None` if such a bit set would not help.
     player_games: Option<Vec<u64>>,
     players: Option<Players>,
     event: Option<Vec<u32>>,
@@ -186,19 +187,21 @@ pub(super) struct SourceFilter<'a> {
     dates: Option<DateRange>,
     elo: Option<EloRange>,
     min_plies: u16,
-    /// Whether games with certain traits pass, indexed by [`Traits::filter_index`]. `None` if all games pass.
+    /// Whether games with certain traits (such as result and speed) pass, indexed by [`Traits::filter_index`]. `None`
+    /// if games with any traits pass.
     traits: Option<Box<[bool; Traits::COUNT]>>,
-    /// Whether games with a certain ECO code pass, indexed by the number of the code. `None` if all games pass.
+    /// Whether games with a certain ECO code pass, indexed by the number of the code. `None` if games with any code
+    /// pass.
     eco: Option<Box<[bool; EcoNumber::COUNT]>>,
     opening: Option<OpeningFilter>,
-    /// The games in which the query about the board holds. `None` if all games pass.
+    /// The games in which the query about the board matches a position. `None` if there is no such query.
     holding: Option<GameSet>,
-    /// Whether each game passes, indexed by id. Set by [`precompute`](SourceFilter::precompute).
+    /// Whether each game passes, indexed by its id. Set by [`precompute`](SourceFilter::precompute).
     precomputed: OnceLock<Vec<bool>>,
 }
 
-/// The filters by player, opponent, color and result. A player or an opponent is stored as the sorted numbers of all
-/// matching names.
+/// The filters by player, opponent, color and result. A player or an opponent is given by the numbers of all names that
+/// match, in ascending order.
 struct Players {
     player: Option<Vec<u32>>,
     opponent: Option<Vec<u32>>,
@@ -206,11 +209,12 @@ struct Players {
     black: Option<Vec<u32>>,
     color: Option<Color>,
     opponent_rating: Option<RatingRange>,
-    /// Whether games with a certain result pass, indexed by the player's color (`Color as usize`) and by the index of
-    /// the result in [`GameResult::ALL`]. `None` if the filters do not select games by the player's result.
+    /// Whether games with a certain result pass. The table is indexed by the player's color (`Color as usize`), then by
+    /// the position of the result in [`GameResult::ALL`]. `None` if the filters do not require that the player won or
+    /// lost.
     results: Option<[[bool; 4]; 2]>,
-    /// Whether a game in which both names match the filter by player passes if it passes with the player as White or
-    /// with the player as Black. If `false`, the player of such a game is White.
+    /// How to treat a game in which both names match the filter by player. If `true`, the game passes if it passes with
+    /// either side as the player. If `false`, White is the player.
     either_color: bool,
 }
 
@@ -294,9 +298,9 @@ impl<'a> SourceFilter<'a> {
         Some(&self.precomputed.get()?[ids])
     }
 
-    /// Returns whether game `id` passes the filter if the player of the query must have White, and whether it passes if
-    /// this player must have Black. Both values can be `true` if the names of both players match. Both are `false` if
-    /// the query names no player.
+    /// Returns whether game `id` passes the filter with the named player as White, and whether it passes with this
+    /// player as Black. Both values can be `true` if the names of both players match. Both are `false` if the query
+    /// names no player.
     pub(super) fn colors(&self, id: usize) -> [bool; 2] {
         let players = self
             .players
@@ -308,7 +312,7 @@ impl<'a> SourceFilter<'a> {
     }
 
     /// Returns `true` if game `id` passes in a query that does not restrict the player's color. If the names of both
-    /// players match the filter by player, the game must pass with White as the player.
+    /// players match the filter by player, White is taken as the player.
     pub(super) fn admits_without_color(&self, id: usize) -> bool {
         self.players.as_ref().is_none_or(|players| {
             players.player.is_none()
@@ -316,8 +320,8 @@ impl<'a> SourceFilter<'a> {
         })
     }
 
-    /// Returns the color that the player of the query has in game `id`, which must pass the filter. Returns White if
-    /// both players of the game have a matching name.
+    /// Returns the color of the named player in game `id`, which must pass the filter. If the names of both players
+    /// match, returns White.
     pub(super) fn player_of(&self, id: usize) -> Color {
         let players = self.players.as_ref();
         players.map_or(Color::White, |players| players.color_in(self.games, id))
@@ -340,8 +344,8 @@ impl<'a> SourceFilter<'a> {
             && self.admits_others(id)
     }
 
-    /// Returns `true` if game `id` passes all filters, but does not test whether the bit set `player_games` (the games
-    /// of the player) contains the game, because the caller has already tested this.
+    /// Returns `true` if game `id` passes all filters apart from `player_games`, the set of the player's games, which
+    /// the caller has already checked.
     #[inline]
     fn admits_others(&self, id: usize) -> bool {
         let games = self.games;
@@ -369,8 +373,8 @@ impl<'a> SourceFilter<'a> {
             && players.is_none_or(|players| players.admit(games, id))
     }
 
-    /// Determines whether each game in a range of ids passes the filter, and stores the results in `passes`. Returns
-    /// `true` if any game passes.
+    /// Finds the games with ids in `range` that pass the filter, and stores in `passes` whether each game passes.
+    /// Returns `true` if at least one game passes.
     ///
     /// Applies one filter after the other to the whole range, so that the compiler can vectorize the loops.
     pub(super) fn filter_range(&self, range: Range<usize>, passes: &mut Vec<bool>) -> bool {
@@ -393,9 +397,9 @@ impl<'a> SourceFilter<'a> {
         passes.contains(&true)
     }
 
-    /// Tests, one by one, the games whose element in `passes` is `true`, and sets the element to `false` if the game
-    /// does not pass. The element `passes[i]` belongs to the game with the id `first + i`. Returns `true` if any game
-    /// passes.
+    /// Tests each game whose element in `passes` is `true`, and sets the element to `false` if the game does not pass.
+    /// Suits ranges with few such games. `passes[i]` belongs to the game with the id `first + i`. Returns `true` if at
+    /// least one game passes.
     fn filter_few(&self, first: usize, passes: &mut [bool]) -> bool {
         let mut are_any = false;
         for (at, passes) in passes.iter_mut().enumerate().filter(|(_, passes)| **passes) {
@@ -456,7 +460,7 @@ impl<'a> SourceFilter<'a> {
     }
 }
 
-/// Divides the ids from 0 to `games` into ranges that threads process in parallel.
+/// Divides the ids from 0 to `games` (exclusive) into ranges for parallel processing.
 pub(super) fn id_ranges(games: usize) -> impl IndexedParallelIterator<Item = Range<usize>> {
     let id_ranges = (0..games.div_ceil(GAMES_PER_RANGE)).into_par_iter();
     id_ranges.map(move |number| number * GAMES_PER_RANGE..games.min((number + 1) * GAMES_PER_RANGE))
@@ -491,7 +495,7 @@ fn has(numbers: &[u32], number: u32) -> bool {
 struct EloRange {
     lowest: u16,
     highest: u16,
-    /// Whether an unknown rating passes.
+    /// Whether a game passes despite an unknown rating.
     unknown_passes: bool,
 }
 
@@ -520,8 +524,8 @@ impl EloRange {
         })
     }
 
-    /// Returns `true` if the ratings of both players lie in the range. An unknown rating (0) counts as inside if
-    /// `unknown_passes` is set.
+    /// Returns `true` if the ratings of both players lie in the range. An unknown rating, stored as 0, lies in the
+    /// range if `unknown_passes` is `true`.
     #[inline]
     fn contains(self, elo: [u16; 2]) -> bool {
         let passes = |elo| {
@@ -556,8 +560,8 @@ impl Players {
         self.admit_as(self.color_in(games, id), games, id)
     }
 
-    /// Returns the color of the filters' player in game `id`, which must be a game of this player. If both names in the
-    /// game match the filter by player, returns the color in the filters or, if they contain no color, White.
+    /// Returns the color of the named player in game `id`, which must be a game of this player. If both names in the
+    /// game match the filter by player, returns the color that the filters require or, if they require none, White.
     fn color_in(&self, games: &GameColumns, id: usize) -> Color {
         let is_white = || self.has_names(Color::White, games, id);
         self.color.unwrap_or_else(|| Color::from_white(is_white()))
@@ -586,9 +590,9 @@ impl Players {
     }
 }
 
-/// Returns a table that says which games the filters by result admit. It is indexed by the color of the player (`Color
-/// as usize`) and by the index of the game's result in [`GameResult::ALL`]. Returns `None` if the filters do not ask
-/// for games that the player won or lost, because the player's color then does not matter.
+/// Returns a table that says which results the filters admit for each color of the player. It is indexed by the
+/// player's color (`Color as usize`), then by the position of the result in [`GameResult::ALL`]. Returns `None` if the
+/// filters do not require that the player won or lost, because the player's color then does not matter.
 fn player_results(filters: &Selection) -> Option<[[bool; 4]; 2]> {
     filters.has_player_results().then(|| {
         // The order in which `Color as usize` numbers the colors.
@@ -599,16 +603,17 @@ fn player_results(filters: &Selection) -> Option<[[bool; 4]; 2]> {
 }
 
 /// A filter that distinguishes games of rated events from games that do not say whether they are rated. The mode of a
-/// game, rated or casual, does not distinguish them.
+/// game (rated or casual), which the index stores, cannot tell them apart.
 struct RatedFilter<'a> {
-    /// The numbers of names of events, in ascending order.
+    /// The numbers that the index uses for certain event names, in ascending order.
     events: &'a [u32],
-    /// Whether the games of `events` pass. If `false`, all other games pass.
+    /// Whether the games of `events` pass. If `false`, the games of all other events pass instead.
     are_admitted: bool,
 }
 
 impl<'a> RatedFilter<'a> {
-    /// Creates the filter for the games of `source`. Returns `None` if the mode of a game decides whether it passes.
+    /// Creates the filter for the games of `source`. Returns `None` if this filter is not needed, because the stored
+    /// mode of a game already decides whether the game passes.
     fn new(source: &'a OpenIndex, filters: &Selection) -> Result<Option<RatedFilter<'a>>> {
         let [rated, unknown, casual] = [
             RatedStatus::Rated,
@@ -637,18 +642,17 @@ impl<'a> RatedFilter<'a> {
     }
 }
 
-/// Returns `true` if `numbers`, which must be in ascending order, contains `number`. Also returns `true` if `numbers`
-/// is `None`.
+/// Returns `true` if `numbers`, which must be in ascending order, contains `number`. `None` admits every number.
 fn is_one_of(numbers: &Option<Vec<u32>>, number: u32) -> bool {
     numbers.as_ref().is_none_or(|numbers| has(numbers, number))
 }
 
-/// Returns a bit set of the ids of all games in `source` in which the player of the filters has the required color. If
-/// the filters name only an opponent, returns the ids of the opponent's games instead. The ids are read from the lists
-/// that the index stores for each player.
+/// Returns the ids of all games in `source` in which the player of the filters has the required color, as a bit set. If
+/// the filters name only an opponent, returns the opponent's games instead. The ids come from the lists of games that
+/// the index stores for each player.
 ///
-/// Returns `None` if the filters name neither a player nor an opponent. Also returns `None` if the filters compare only
-/// a part of a name, because the index has lists only for whole names.
+/// Returns `None` if the filters name neither a player nor an opponent, or if they compare only a part of a name: the
+/// index has lists only for whole names.
 fn games_of_named_player(source: &OpenIndex, filters: &Selection) -> Result<Option<Vec<u64>>> {
     if !filters.exact {
         return Ok(None);
@@ -736,8 +740,8 @@ fn eco_that_pass(filters: &Selection) -> Option<Box<[bool; EcoNumber::COUNT]>> {
     Some(pass)
 }
 
-/// How an answer of the explorer splits results by time: not at all, by year, or by month. The split determines which
-/// stored sums of results can be used. For example, an answer by month cannot use the sum of a whole year.
+/// How an answer of the explorer splits results by time: not at all, by year, or by month. This determines which stored
+/// sums can be used. For example, an answer by month cannot use the sum of a whole year.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum Split {
     AllTime,
@@ -745,8 +749,9 @@ pub(super) enum Split {
     ByMonth,
 }
 
-/// Converts a period to a date number, in which unknown parts are 0. A month has no day, a year has neither day nor
-/// month, and all time becomes 0. See [`date_number`](crate::formats::explorer_index::game_rows::date_number).
+/// Converts a period to a date number in which unknown parts are 0. The number of a month contains no day, that of a
+/// year neither a day nor a month, and all time becomes 0. See
+/// [`date_number`](crate::formats::explorer_index::game_rows::date_number).
 pub(super) fn date_of(period: Period) -> u32 {
     match period {
         Period::All => 0,
@@ -755,11 +760,11 @@ pub(super) fn date_of(period: Period) -> u32 {
     }
 }
 
-/// A filter that depends only on the speed, the rating group and the month of a game. Such a filter can be applied to
-/// stored sums of results, because all games in one sum share these three properties.
+/// A filter that depends only on the speed, rating group and month of a game. All games in one stored sum of results
+/// agree in these three properties, so the filter can be applied to the sum itself.
 pub(super) struct ClassFilter {
-    /// Whether the games of each class pass. A class is a pair of a speed and a rating group, and its number is the
-    /// index.
+    /// Whether the games of each class pass. A class is a pair of a speed and a rating group; the array is indexed by
+    /// the number of the class.
     classes: [bool; Class::COUNT],
     pub dates: DateRange,
 }
@@ -789,17 +794,16 @@ impl ClassFilter {
         self.classes[class.number()]
     }
 
-    /// Returns `true` if at least a part of `period` lies in the filter's range of dates. A period is a month, a year
-    /// or all time.
+    /// Returns `true` if `period` (a month, a year or all time) overlaps the filter's range of dates.
     pub(super) fn contains(&self, period: Period) -> bool {
         self.dates.contains(date_of(period))
     }
 
-    /// Returns periods (years and months) whose stored sums add up to the results in the filter's range of dates.
-    /// `years` contains each year that has games, with the months in which these games were played.
+    /// Returns the years and months whose stored sums together cover the filter's range of dates. `years` lists each
+    /// year that has games, with the months in which these games were played.
     ///
-    /// If the range contains all months of a year that have games, returns the whole year. Otherwise, returns the
-    /// months of the year that are in the range. If `split` is [`Split::ByMonth`], the periods are always months.
+    /// If the range contains all months of a year that have games, the whole year is returned. Otherwise, the months of
+    /// this year that lie in the range are returned. If `split` is [`Split::ByMonth`], only months are returned.
     pub(super) fn periods(&self, years: &[YearMonths], split: Split) -> Vec<Period> {
         let mut periods = Vec::new();
         for year in years {

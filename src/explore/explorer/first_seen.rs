@@ -1,4 +1,4 @@
-//! Finds out whether games have reached given positions, and when the games were played.
+//! Finds out whether any games have reached given positions, and when these games were played.
 
 use std::sync::Mutex;
 
@@ -19,36 +19,36 @@ use crate::{
     task,
 };
 
-/// A lookup of positions in the games of an explorer. It determines whether any game reached a position, and when the
+/// Looks up positions in the games of an explorer. A lookup tells whether any game reached a position, and when the
 /// first of these games was played.
 pub(crate) struct FirstSeen<'a> {
     filters: SourceFilters<'a>,
-    /// Caches the results of [`first_day`](FirstSeen::first_day) for long lists of games. There are few such lists,
-    /// but most games reach one of their positions, so reading them again for each batch of games would take
-    /// quadratic time.
+    /// Caches the results of [`first_day`](FirstSeen::first_day) for long lists of games. There are few such lists, but
+    /// most games reach one of their positions. Without the cache, each batch of games would read them again, which
+    /// would take quadratic time.
     first_days: Mutex<FxHashMap<ListKey, u32>>,
 }
 
-/// A position to look up with a [`FirstSeen`], and the place where the caller found it: in game `game`, after `ply`
-/// half-moves. `subject` is the key under which the index stores the list of games that reached the position. The
-/// lookup does not use the place; it is for the caller.
+/// A position to look up with a [`FirstSeen`], given by `subject`, the key under which the index stores the list of
+/// games that reached the position. The fields `game` and `ply` tell the caller where the position comes from: it
+/// occurred in game `game` after `ply` half-moves. The lookup itself does not use them.
 pub(crate) struct Probe {
     pub subject: ListKey,
     pub game: u32,
     pub ply: u32,
 }
 
-/// A summary of the games that reached a position: their number, the newest of them, and the day by which at least one
-/// of them had certainly been played.
+/// A summary of the games that reached a position: how many there are, the newest of them, and the day by which the
+/// first of them was certainly played.
 #[derive(Copy, Clone, Default, Debug)]
 pub(crate) struct Visits {
     /// The number of games.
     pub games: u64,
-    /// The day by which at least one of the games had certainly been played, as a date number. A date with unknown
-    /// parts may mean several days, and the latest of them counts. `None` if there are no games.
+    /// The day by which at least one of the games was certainly played, as a date number. For a date with unknown
+    /// parts, this is the latest possible day. `None` if there are no games.
     pub first: Option<u32>,
     last: Option<Rank>,
-    /// If given, only games that are known to have been played before this day count.
+    /// The day before which a game must certainly have been played to be counted, or `None` to count all games.
     before: Option<u32>,
 }
 
@@ -60,9 +60,10 @@ impl Visits {
 }
 
 /// Returns the earliest day on which a game with the date `date` may have been played, as a date number (see
-/// [`date_number`]). If the year is unknown, the result is later than every day. Callers pass the result to
-/// [`FirstSeen`], which then ignores games that may have been played on this day or later. An unknown year excludes no
-/// game with a known date.
+/// [`date_number`]). If the year is unknown, the result is later than every day.
+///
+/// Callers pass the result to a [`FirstSeen`] lookup to ignore games that may have been played on this day or later.
+/// For a game without a known year, the lookup therefore ignores no game with a known date.
 pub(crate) fn first_day(date: Date) -> u32 {
     match date.year() {
         Some(_) => earliest(date_number(date)),
@@ -70,9 +71,8 @@ pub(crate) fn first_day(date: Date) -> u32 {
     }
 }
 
-/// Returns the index of the move with which a game leaves the known positions for good. Neither the position after this
-/// move nor any later position of the game is known. `known[i]` says whether the position after the move with the index
-/// `i` is known. Returns `None` if the last position is known.
+/// Returns the index of the move after which a game never again reaches a known position. `known[i]` says whether the
+/// position after the move with the index `i` is known. Returns `None` if the last position is known.
 pub(crate) fn last_departure(known: &[bool]) -> Option<usize> {
     let departure = known
         .iter()
@@ -101,14 +101,15 @@ impl FirstSeen<'_> {
         })
     }
 
-    /// Calls `new` for each probe in `probes` whose position is new, which means that no game has reached it.
+    /// Calls `new` for each probe whose position is new, because no game has reached it. `probes` must be sorted by
+    /// `subject`.
     ///
-    /// If `before` is given, only games that were certainly played before a day count. `before` returns this day, as a
-    /// date number, for each probe.
+    /// If `before` is given, it returns a day, as a date number, for each probe. Only games that were certainly played
+    /// before this day then count for this probe.
     ///
-    /// `probes` must be sorted by `subject`, so that each page of the index (an entry that contains the lists of
-    /// several positions) is read only once. Searches only the first index of the explorer. This is enough, because the
-    /// callers of this function open explorers with a single index.
+    /// Because the probes are sorted, each page of the index (an entry that contains the lists of several positions) is
+    /// read only once. Searches only the first index of the explorer. This suffices, because callers of this function
+    /// open explorers with a single index.
     ///
     /// # Errors
     ///
@@ -150,9 +151,9 @@ impl FirstSeen<'_> {
         })
     }
 
-    /// Returns the day by which at least one game in `list` had certainly been played, as a date number. A date with
-    /// unknown parts may mean several days, and the latest of them counts. The result is the minimum of these days over
-    /// all games. If the list is long, the result is cached under the key `subject` of the list.
+    /// Returns the day by which at least one game in `list` was certainly played, as a date number. This is the minimum
+    /// over all games, where a date with unknown parts counts as its latest possible day. If the list is long, the
+    /// result is cached under the key `subject` of the list.
     fn first_day(&self, source: &OpenIndex, subject: ListKey, list: &List<'_>) -> Result<u32> {
         if list.chunked.is_some() {
             if let Some(day) = task::lock(&self.first_days).get(&subject) {
@@ -170,9 +171,9 @@ impl FirstSeen<'_> {
         Ok(first)
     }
 
-    /// Returns a summary of the games that reached the position with the key `subject`, including games that ended in
-    /// this position. `before` is a day as a date number (see [`date_number`]). If it is given, the summary contains
-    /// only games that were certainly played before this day.
+    /// Returns a summary of the games that reached or ended in the position with the key `subject`. If `before` is
+    /// given, as a date number (see [`date_number`]), the summary contains only games that were certainly played before
+    /// this day.
     ///
     /// # Errors
     ///

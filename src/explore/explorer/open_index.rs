@@ -1,11 +1,9 @@
-//! The open indexes of an explorer, which are its sources. The data of all games is held in memory. Names and
+//! The indexes that an explorer has opened, which are its sources. The data of all games is held in memory. Names and
 //! lists of games are read from the file when they are needed.
 //!
 //! The games are stored in [columns](GameColumns), so that a filter reads only the columns that it needs. Dates are
-//! encoded as numbers, which are fast to compare.
-//!
-//! Bits 0 to 4 of a date number are the day, bits 5 to 8 the month, and the higher bits the year. An unknown part
-//! is 0.
+//! encoded as numbers, which are fast to compare: bits 0 to 4 of a date number are the day, bits 5 to 8 the month, and
+//! the higher bits the year. An unknown part is 0.
 
 use std::{fs, path::Path, sync::OnceLock, time::SystemTime};
 
@@ -36,31 +34,32 @@ use crate::{
     },
 };
 
-/// An open index of an explorer, with the data of its games in memory. It contains either games, at 42 bytes
-/// each, or counts, which are sums of results without games.
+/// An open index of an explorer. It contains either individual games, whose data take 42 bytes each in memory, or
+/// counts, which are sums of results without games.
 #[derive(Debug)]
 pub(super) struct OpenIndex {
     pub name: String,
     pub index: Index,
     pub contents: IndexDescription,
-    /// The description of the counts, if this is an index of counts.
+    /// The description of the counts, or `None` if the index contains individual games.
     pub counted: Option<CountedContents>,
-    /// The modification time of the directory, if the file system has one.
+    /// The modification time of the index directory, or `None` if the file system does not provide it.
     pub changed: Option<SystemTime>,
-    /// The number of the first game, which is the total number of games in the preceding indexes.
+    /// The number of the first game, which equals the number of games in all preceding indexes.
     pub first: u64,
     pub rows: GameColumns,
     rated_names: OnceLock<RatedNames>,
-    /// The games in which queries about the board hold.
+    /// The games that earlier queries about the board have found in this index.
     pub found_games: FoundGames,
 }
 
-/// The numbers of the names that say, as the name of an event, whether its games are rated, in ascending order.
+/// The event names that say whether their games are rated. Each name is stored as the number that the index uses for
+/// it, in ascending order.
 #[derive(Debug)]
 pub(super) struct RatedNames {
-    /// Names that say that games are rated.
+    /// The names that say that games are rated.
     pub rated: Vec<u32>,
-    /// Names that say either that games are rated or that they are not.
+    /// The names that say whether games are rated, including those that say that they are not.
     pub known: Vec<u32>,
 }
 
@@ -110,7 +109,7 @@ impl OpenIndex {
     }
 
     /// Returns the number of games from which the index was built, including games whose positions are not indexed.
-    /// Returns `None` if this number is unknown, because another program made the counts and did not state it.
+    /// Returns `None` if another program made the counts and did not state this number.
     pub(super) fn counted_games(&self) -> Option<u64> {
         match &self.counted {
             Some(counted) => counted.games,
@@ -118,16 +117,16 @@ impl OpenIndex {
         }
     }
 
-    /// Returns the number of games whose positions are not indexed. These games were rejected, or did not pass a
-    /// filter when the index was built.
+    /// Returns the number of games whose positions are not indexed, because they were rejected or did not pass a filter
+    /// when the index was built.
     pub(super) fn not_counted(&self) -> u64 {
         let ids = 0..self.games() as u32;
         ids.filter(|id| !self.game(*id).traits.is_indexed()).count() as u64
     }
 
-    /// Returns the threshold for rare positions in an index of counts. Positions in which fewer moves than this number
-    /// were played, added up over all games, were removed from the counts. Returns `None` if no positions were removed,
-    /// or if this is an index of games.
+    /// Returns the threshold below which rare positions were removed from an index of counts. A position was removed if
+    /// fewer moves than this number were played in it, over all games. Returns `None` if no positions were removed, or
+    /// if this is an index of games.
     pub(super) fn min_game(&self) -> Option<u64> {
         let counted = self.counted.as_ref()?;
         Some(counted.min_game).filter(|fewest| *fewest > 1)
@@ -144,8 +143,8 @@ impl OpenIndex {
         self.max_ply().is_none_or(|max_ply| plies <= max_ply)
     }
 
-    /// Returns `true` if game `id` continues after the last half-move that is indexed, because the index was made with
-    /// `--max-ply`. In its last indexed position, the game does not end, but its next move is unknown.
+    /// Returns `true` if game `id` continues after its last indexed half-move, because the index was made with
+    /// `--max-ply`. The game does not end in its last indexed position, but its next move is unknown.
     pub(super) fn is_cut(&self, id: u32) -> bool {
         !self.has_ply(self.rows.plies[id as usize].into())
     }
@@ -165,20 +164,21 @@ impl OpenIndex {
         self.rows.get(id).expect("the source has the game")
     }
 
-    /// Returns the measures of game `id` for a half-move of the side `mover`.
+    /// Returns the measures of game `id` (such as ratings) that are averaged for a move, from the point of view of
+    /// `mover`, the side that made the move.
     #[inline]
     pub(super) fn measured(&self, id: u32, mover: Color) -> Measured {
         let [white, black] = self.rows.elo[id as usize];
         [mover.fold_wb(white, black)]
     }
 
-    /// Returns the name with the number `number`, which is the name of a player or an event.
+    /// Returns the name of a player or an event that the index stores under `number`.
     pub(super) fn name(&self, number: u32) -> Result<String> {
         self.index.name(number).map(String::from)
     }
 
-    /// Returns the numbers of all names of players and events that match `name`, in ascending order. `how` says
-    /// whether the whole name must match, or only a part of it.
+    /// Returns the numbers of all names of players and events that match `name`, in ascending order. `how` says whether
+    /// the whole name must match or only a part of it.
     pub(super) fn numbers_of(&self, name: &str, how: NameMatch) -> Result<Vec<u32>> {
         let wanted = normalized(name);
         if how == NameMatch::Part {
@@ -200,8 +200,8 @@ impl OpenIndex {
         Ok(numbers)
     }
 
-    /// Returns the events with a name from which one knows whether their games are rated, such as `Rated blitz game`. The
-    /// first call reads all names of the index; later calls return the same list.
+    /// Returns the event names that tell whether their games are rated, such as `Rated blitz game`. The first call
+    /// reads all names of the index; later calls return the same list.
     pub(super) fn rated_names(&self) -> Result<&RatedNames> {
         if let Some(known) = self.rated_names.get() {
             return Ok(known);
@@ -224,8 +224,8 @@ impl OpenIndex {
         self.index.for_each_name(f)
     }
 
-    /// Returns the counts of the position with the key `subject`: the results of its games, counted for each move.
-    /// Returns `None` if the index does not contain the position, or if it contains games instead of counts.
+    /// Returns the counts of the position with the key `subject`: the results of the games with each move. Returns
+    /// `None` if the index does not contain the position, or if it contains games instead of counts.
     pub(super) fn counts(&self, subject: ListKey) -> Result<Option<CountedList>> {
         match &self.counted {
             Some(counted) => self.index.counted_list(counted.paging(), subject),
@@ -257,8 +257,8 @@ impl OpenIndex {
         self.index.list(subject, location)
     }
 
-    /// Returns the list with the key `subject` in ascending order: ids of games, or the numbers by which the index stores
-    /// names. Returns an empty vector if the index does not contain this list.
+    /// Returns the list with the key `subject`. Its elements are ids of games, or numbers by which the index stores
+    /// names, in ascending order. Returns an empty vector if the index does not contain this list.
     pub(super) fn listed(&self, subject: ListKey) -> Result<Vec<u32>> {
         self.index.list_ids(self.contents.paging, subject)
     }
@@ -281,7 +281,7 @@ pub(super) struct GameSummary {
     pub traits: Traits,
 }
 
-/// The number of the rating group of games without a known rating. It follows the numbers of the real rating groups.
+/// The group number of games without a known rating. It follows the numbers of the real rating groups.
 pub(super) const UNRATED: usize = RatingGroup::COUNT;
 
 /// The result, speed, mode and rating group of a game, by which filters select games.
@@ -289,7 +289,7 @@ pub(super) struct TraitValues {
     pub result: GameResult,
     pub speed: Speed,
     pub mode: Mode,
-    /// `None` if no rating is known.
+    /// The rating group, or `None` if no rating is known.
     pub group: Option<RatingGroup>,
 }
 
@@ -302,7 +302,7 @@ pub(super) struct TraitValues {
 pub(super) struct Traits(u16);
 
 impl Traits {
-    /// The number of values that the low 10 bits of traits can have. Filters test only these bits.
+    /// The number of values that the low 10 bits of traits can have. Filters look only at these bits.
     pub(super) const COUNT: usize = 1 << 10;
 
     fn new(row: &GameRow) -> Traits {
@@ -321,13 +321,13 @@ impl Traits {
         )
     }
 
-    /// Returns an iterator that decodes each number from 0 to [`COUNT`](Traits::COUNT) - 1, in ascending order. The
-    /// item is `None` if the number encodes no valid traits.
+    /// Returns an iterator that decodes every number from 0 (inclusive) to [`COUNT`](Traits::COUNT) (exclusive), in
+    /// ascending order. The item is `None` if the number does not encode valid traits.
     pub(super) fn all() -> impl Iterator<Item = Option<TraitValues>> {
         (0..Traits::COUNT as u16).map(|number| Traits(number).parts())
     }
 
-    /// Returns the low 10 bits, which encode the result, speed, mode and rating group. They serve as an index into
+    /// Returns the low 10 bits, which encode the result, speed, mode and rating group. Use the value as an index into
     /// tables of the length [`COUNT`](Traits::COUNT).
     #[inline]
     pub(super) fn filter_index(self) -> usize {
@@ -357,7 +357,7 @@ impl Traits {
         usize::from(self.0 >> 6 & 15)
     }
 
-    /// Returns the index of the game's result in [`GameResult::ALL`].
+    /// Returns the result of the game.
     #[inline]
     pub(super) fn result(self) -> GameResult {
         GameResult::ALL[usize::from(self.0 & 3)]
@@ -378,7 +378,7 @@ impl Traits {
 }
 
 impl GameSummary {
-    /// Returns the index of the game's result in [`GameResult::ALL`].
+    /// Returns the result of the game.
     #[inline]
     pub(super) fn result(&self) -> GameResult {
         self.traits.result()
@@ -401,7 +401,7 @@ impl GameSummary {
     }
 
     /// Returns the last day on which the game may have been played, as a date number (see [`date_number`]). If only the
-    /// first day of the event is known, the game may have been played at any later time, and the result is `u32::MAX`.
+    /// first day of its event is known, the game may have been played at any later time, and the result is `u32::MAX`.
     pub(super) fn last_day(&self) -> u32 {
         if self.has_event_date() {
             u32::MAX
@@ -431,8 +431,8 @@ impl GameSummary {
         Month::new(self.year(), (self.date >> 5 & 15) as u8).unwrap_or_default()
     }
 
-    /// Returns twice the mean of the players' known ratings. The mean itself may be a fraction. Returns 0 if both
-    /// ratings are unknown.
+    /// Returns twice the mean of the players' known ratings, because the mean itself may not be an integer. Returns 0
+    /// if both ratings are unknown.
     #[inline]
     pub(super) fn doubled_rating(&self) -> u32 {
         doubled_mean(self.elo)
@@ -444,8 +444,8 @@ impl GameSummary {
     }
 }
 
-/// The games of an index in memory. Each property is stored in a column that is indexed by game id. A game takes
-/// 42 bytes.
+/// The games of an index in memory, at 42 bytes per game. Each property is stored in a column that is indexed by game
+/// id.
 #[derive(Default, Debug)]
 pub(super) struct GameColumns {
     /// The date numbers (see [`GameSummary::date`]).
@@ -455,12 +455,12 @@ pub(super) struct GameColumns {
     pub plies: Vec<u16>,
     pub eco: Vec<EcoNumber>,
     pub openings: Vec<OpeningNumber>,
-    /// The numbers of the names of White and Black.
+    /// The name numbers of White and Black.
     pub players: Vec<[u32; 2]>,
     pub events: Vec<u32>,
-    /// The numbers of the Lichess ids, 0 for games without one.
+    /// The Lichess ids as numbers, 0 for games without an id.
     site_ids: Vec<[u8; 6]>,
-    /// The hashes of the starting positions and all moves, as in [`GameRow::moves`].
+    /// A hash of the starting position and all moves of each game, as in [`GameRow::moves`].
     pub moves: Vec<u64>,
 }
 
@@ -528,7 +528,7 @@ impl GameColumns {
     }
 }
 
-/// An inclusive range of days. Its bounds are date numbers as returned by [`date_number`].
+/// An inclusive range of days, whose bounds are date numbers as returned by [`date_number`].
 ///
 /// A date without a known day or month lies in the range if any of its possible days does. For example, the date 1999
 /// lies in a range that begins in May 1999.
@@ -536,12 +536,11 @@ impl GameColumns {
 pub(super) struct DateRange {
     first: u32,
     last: u32,
-    /// The smallest date number that passes: 0 if games without a known year pass too.
+    /// The smallest date number in the range, which is 0 if games without a known year also pass.
     smallest: u32,
 }
 
-/// The smallest date number with a known year. Smaller numbers belong to dates without a year. See
-/// [`date_number`].
+/// The smallest date number with a known year. See [`date_number`].
 const FIRST_YEAR: u32 = 1 << 9;
 
 impl DateRange {
@@ -555,7 +554,7 @@ impl DateRange {
     }
 
     /// Returns `true` if a game with the date number `date` may have been played in the range. If parts of the date are
-    /// unknown, it is enough that one possible day lies in the range. See [`date_number`].
+    /// unknown, one possible day in the range is enough. See [`date_number`].
     #[inline]
     pub(super) fn contains(self, date: u32) -> bool {
         (self.first <= latest(date)) & (earliest(date) <= self.last) & (self.smallest <= date)
@@ -606,7 +605,8 @@ pub(super) fn date_of_number(number: u32) -> Date {
     )
 }
 
-/// Returns a bit mask, which the caller uses to avoid branches: all bits are 1 if `is_true`, otherwise all bits are 0.
+/// Returns a bit mask with all bits set if `is_true`, and with no bits set otherwise. Callers use the mask to avoid
+/// branches.
 #[inline]
 fn mask(is_true: bool) -> u32 {
     u32::from(is_true).wrapping_neg()

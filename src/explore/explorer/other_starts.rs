@@ -1,5 +1,5 @@
-//! Games that begin in another position than the starting position of their variant. They count only in the positions
-//! that they reach, so answers about a line from the starting position say how many they are.
+//! Counts games that do not begin in the starting position of their variant. Such games count only for positions that
+//! they reach. An answer about a line from the starting position may therefore miss them, and says how many there are.
 
 use std::sync::{Mutex, OnceLock};
 
@@ -11,33 +11,35 @@ use crate::{
     task,
 };
 
-/// The maximum number of stored counts. A visitor usually opens many positions with the same filters.
+/// The maximum number of counts that are stored. A visitor usually opens many positions with the same filters, so most
+/// counts can be reused.
 const MAX_COUNTS: usize = 64;
 
-/// The number of games that are filtered between two checks whether the count is cancelled.
+/// The number of games that are filtered before the next check whether the count was cancelled.
 const GAMES_PER_CHECK: usize = 1 << 12;
 
-/// The number of games that begin in another position than the starting position of their variant, and one of them.
+/// The number of games that do not begin in the starting position of their variant, with one of them as an example.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct OtherStarts {
     /// The number of games, which is at least 1.
     pub games: u64,
-    /// The number of the first of these games in the explorer.
+    /// The game number of the first of these games in the explorer.
     pub first: u64,
 }
 
-/// The games that do not reach the starting position of their variant, and the latest counts of them.
+/// The games that do not reach the starting position of their variant, with the most recent counts of them.
 #[derive(Default)]
 pub(super) struct OtherStartGames {
     /// The ids of these games, for each variant and source. They are collected when they are first needed.
     ids: [OnceLock<Vec<Vec<u32>>>; Variant::ALL.len()],
-    /// Counts of the games that pass filters, the oldest first.
+    /// The number of these games that pass certain filters, for each variant and filters that were counted recently.
+    /// The oldest count comes first.
     counts: Mutex<Vec<(Variant, Selection, Option<OtherStarts>)>>,
 }
 
 impl OtherStartGames {
-    /// Returns the number of games that pass the filters, are played by the rules of `line`, and do not reach the
-    /// starting position. Returns `None` if there are none, or if `line` begins in another position too. Implements
+    /// Counts the games of the variant of `line` that pass the filters but do not reach its starting position. Returns
+    /// `None` if there are none, or if `line` does not begin in the starting position either. Implements
     /// [`Explorer::other_starts`](super::Explorer::other_starts).
     pub(super) fn passing(
         &self,
@@ -103,7 +105,7 @@ impl OtherStartGames {
     }
 }
 
-/// Counts the games of `all`, the ids of games in each source, that pass the filters.
+/// Counts the games in `all` that pass the filters. `all` contains the ids of games in each source.
 fn count(
     sources: &Sources,
     all: &[Vec<u32>],

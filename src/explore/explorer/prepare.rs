@@ -1,4 +1,4 @@
-//! Preparation for an opponent. It compares the opponent's moves with the player's own results and answers.
+//! Prepares a player for an opponent: shows the opponent's moves, with the player's own results and answers.
 
 use std::{cmp::Reverse, ops::AddAssign};
 
@@ -29,52 +29,52 @@ use crate::{
     json::rounded,
 };
 
-/// The number of years for which games count as recent. A game is recent if the difference between its year and the
-/// year of the opponent's last game is at most `RECENT_YEARS`.
+/// The number of years for which games count as recent. A game is recent if it was played at most `RECENT_YEARS`
+/// calendar years before the year of the opponent's last game.
 const RECENT_YEARS: u16 = 2;
 
-/// The minimum number of games in which the player must have played a move, so that the move counts as the player's
-/// answer to a move of the opponent. Moves of the player's repertoire count even if the player has never played them.
+/// The minimum number of games in which the player must have played a move for it to count as the player's answer to a
+/// move of the opponent. Moves of the player's repertoire count as answers even if the player has never played them.
 const MIN_ANSWER_GAMES: u64 = 5;
 
-/// The maximum number of moves that are listed if the player has no usual answer to a move of the opponent.
+/// The maximum number of the player's moves that are listed in a position where the player has no usual answer.
 const MAX_TRIED: usize = 3;
 
-/// The minimum probability with which a line without a usual answer counts as likely. Likely lines without an answer
-/// come first in the list of lines to prepare.
+/// The minimum probability of a line to be considered likely. Likely lines to which the player has no usual answer come
+/// first in the list of lines to prepare.
 const LIKELY_GAP_CHANCE: f64 = 0.1;
 
-/// The maximum number of lines that the list of lines to prepare contains because the player has no usual answer to
-/// them, and of lines at whose end a line of the repertoire ends.
+/// The maximum number of lines without a usual answer in the list of lines to prepare. The number of listed lines at
+/// whose end the player's repertoire stops has the same limit.
 const MAX_LISTED_GAPS: usize = 2;
 
-/// The reciprocal of the minimum probability of a position. The search for lines to prepare does not examine positions
-/// that are reached with a probability of less than `1 / MAX_RARITY`.
+/// Limits the search for lines to prepare: positions that are reached with a probability of less than `1 / MAX_RARITY`
+/// are not examined.
 const MAX_RARITY: f64 = 500.0;
 
 /// The maximum number of half-moves of a line in the list of lines to prepare.
 const MAX_LINE_PLIES: usize = 40;
 
-/// A function that receives a position, and returns the moves that the player's repertoire recommends there. The
-/// preferred move comes first.
+/// A function that returns the moves that the player's repertoire recommends in a position, the preferred move first.
 pub type RepertoireMoves<'a> = &'a (dyn Fn(&VariantPosition) -> Result<Vec<Move>> + Sync);
 
-/// A query for a [`Preparation`]: a position, filters that name the player and the opponent, and the player's
-/// repertoire.
+/// A query for a [`Preparation`], which consists of a position, filters that name the player and the opponent, and the
+/// player's repertoire.
 pub struct PrepareQuery<'a> {
     /// The position, and the moves that led to it.
     pub line: Line,
-    /// The filters. `players` contains the names of the player who prepares, and `opponents` those of the opponent;
-    /// neither may be empty. The other filters apply to the games of both. `color`, `won` and `lost` are ignored.
+    /// The filters. `players` contains the names of the player who prepares, and `opponents` the names of the opponent;
+    /// neither may be empty. The other filters apply to the games of both people. `color`, `won` and `lost` are
+    /// ignored.
     pub filters: Selection,
     /// The color of the player. The opponent has the other color.
     pub color: Color,
     /// The player's repertoire, or `None` if the player has none.
     pub repertoire: Option<RepertoireMoves<'a>>,
-    /// The maximum length of the list of lines to prepare first, or 0 for no list.
+    /// The maximum number of lines to prepare that are listed, or 0 for no list.
     pub lines: usize,
-    /// The minimum number of the opponent's games of a gap and of a line to prepare; usually
-    /// [`MIN_REPLY_GAMES`](super::MIN_REPLY_GAMES).
+    /// The minimum number of games in which the opponent must have played a line for it to be listed, or a move for it
+    /// to count as a gap in the player's preparation. Usually [`MIN_REPLY_GAMES`](super::MIN_REPLY_GAMES).
     pub min_games: u64,
     /// The number of years after which a game counts half as much in the probability of a line, or `None` if all games
     /// count equally. A game without a known year counts as much as the first game of the same player with one.
@@ -83,11 +83,10 @@ pub struct PrepareQuery<'a> {
     pub should_continue: &'a (dyn Fn() -> bool + Sync),
 }
 
-/// The preparation of a player for an opponent. It lists the moves that were played in a position, with the results of
-/// both players.
+/// A player's preparation for an opponent: the moves that were played in a position, with the results of both people.
 ///
-/// The player has one given color in a preparation, and the opponent has the other color. Games in which they had the
-/// opposite colors do not count.
+/// The player has a fixed color, and the opponent has the other one. Games in which they had the opposite colors do not
+/// count.
 #[derive(Clone, PartialEq, Debug, serde::Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Preparation {
@@ -97,8 +96,8 @@ pub struct Preparation {
     pub yours: PlayerGames,
     /// The games of the player and the opponent against each other.
     pub met: PlayerGames,
-    /// The number of games of the two against each other in which the colors were reversed: the player had the other
-    /// color. The rest of the preparation does not contain these games.
+    /// The number of games between the player and the opponent in which the colors were reversed. The rest of the
+    /// preparation ignores these games.
     #[serde(skip)]
     pub met_reversed: u64,
     /// The numbers of games that reached the position.
@@ -109,9 +108,9 @@ pub struct Preparation {
     /// The moves of the side to move, sorted by its number of games in descending order. If the player is to move,
     /// they include the moves of the repertoire.
     pub moves: Vec<PreparedMove>,
-    /// The lines to prepare first, or `None` if the query requests none. Lines to which the player has no answer come
-    /// first if one game in ten reaches them. The lines with the largest expected loss of points follow, and then the
-    /// other most likely lines to which the player has no answer.
+    /// The lines to prepare first, or `None` if the query requests none. The list begins with lines to which the player
+    /// has no answer and which at least one game in ten reaches. Lines with the largest expected loss of points follow,
+    /// and then the likeliest of the other lines to which the player has no answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lines: Option<Vec<PreparedLine>>,
     /// How many of these lines are listed because of an expected loss, and how many chance alone would list. `None` if
@@ -145,7 +144,7 @@ pub struct WeakLines {
 #[derive(Clone, PartialEq, Eq, Default, Debug, serde::Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct PlayerGames {
-    /// The results.
+    /// The numbers of won, drawn, lost and unfinished games.
     #[serde(flatten)]
     pub results: Results,
     /// The mean rating of the player, or `None` if no rating is known.
@@ -195,9 +194,9 @@ pub struct PreparedMove {
     /// half-move after this move.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub unindexed: bool,
-    /// The player's moves in the position after the opponent's move, if none of them was played in enough games to be
-    /// the answer. At most three moves, the most frequent first. Empty if a repertoire is given, or if the player is to
-    /// move.
+    /// The moves that the player has tried in the position after the opponent's move, if none was played often enough
+    /// to be the player's answer. Contains at most three moves, the most frequent first. Empty if a repertoire is
+    /// given, or if the player is to move.
     #[serde(skip)]
     pub tried: Vec<PreparedAnswer>,
 }
@@ -207,7 +206,7 @@ pub struct PreparedMove {
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug, serde::Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct TheirGames {
-    /// The results.
+    /// The numbers of won, drawn, lost and unfinished games.
     #[serde(flatten)]
     pub results: Results,
     /// The number of recent games among these games.
@@ -242,7 +241,7 @@ pub enum AnswerSource {
 }
 
 impl AnswerSource {
-    /// Returns the word that marks an answer from this source: `repertoire` or `usual`.
+    /// Returns the word that marks an answer from this source in an output: `repertoire` or `usual`.
     pub fn word(self) -> &'static str {
         match self {
             AnswerSource::Repertoire => "repertoire",
@@ -268,7 +267,7 @@ pub struct PreparedLine {
     pub chance: f64,
     /// The opponent's games that reached the end of the line, by any order of moves.
     pub theirs: TheirGames,
-    /// The player's games that reached the end of the line.
+    /// The player's results in the games that reached the end of the line.
     #[serde(flatten)]
     pub yours: Results,
     /// The player's score in percent in these games, or `None` if no game has a result.
@@ -409,8 +408,9 @@ pub(super) fn prepare(sources: &Sources, query: &PrepareQuery<'_>) -> Result<Pre
     })
 }
 
-/// Returns the filters for the games of `players` with the color `color` against `opponents`, or against anyone if
-/// `opponents` is empty. The other conditions are those of `filters`. If duplicates count once, they must be known.
+/// Creates the filters for the games in which `players` had the color `color` against `opponents`, or against anyone if
+/// `opponents` is empty. All other conditions are taken from `filters`. If each game counts once, the groups of
+/// duplicates must already have been found.
 fn filters_of<'a>(
     sources: &'a Sources,
     filters: &Selection,
@@ -434,7 +434,7 @@ fn filters_of<'a>(
     Ok(prepared.with_duplicates(sources.duplicates(filters)?))
 }
 
-/// The games of the opponent in a preparation, weighted by their dates.
+/// The opponent's games in a preparation, each with a weight that depends on its date.
 pub(crate) struct WeightedGames<'a> {
     query: &'a PrepareQuery<'a>,
     filters: SourceFilters<'a>,
@@ -442,8 +442,8 @@ pub(crate) struct WeightedGames<'a> {
 }
 
 impl<'a> WeightedGames<'a> {
-    /// Finds the games of the opponent of `query`. If duplicates count once, they must be known, as after
-    /// [`prepare`].
+    /// Finds the games of the opponent of `query`. If each game counts once, the groups of duplicates must already have
+    /// been found, as they are after a call of [`prepare`].
     pub(super) fn new(
         sources: &'a Sources,
         query: &'a PrepareQuery<'a>,
@@ -461,11 +461,11 @@ impl<'a> WeightedGames<'a> {
         })
     }
 
-    /// Returns the sum of the weights of the games with each move in the position `pos`.
+    /// Returns, for each move that was played in the position `pos`, the sum of the weights of its games.
     ///
     /// # Errors
     ///
-    /// Returns an error if an index is damaged, and [`Error::Interrupted`] if the preparation is cancelled.
+    /// Returns an error if an index is damaged. Returns [`Error::Interrupted`] if the preparation is cancelled.
     pub(crate) fn weights(&self, pos: &VariantPosition) -> Result<FxHashMap<BookMove, f64>> {
         let side = Side {
             filters: &self.filters,
@@ -480,7 +480,7 @@ impl<'a> WeightedGames<'a> {
     }
 }
 
-/// The results of all games of a player that pass the filters, whatever positions they reached.
+/// The results of all of a player's games that pass the filters, regardless of the positions that they reached.
 #[derive(Clone, Default)]
 struct AllGames {
     results: Results,
@@ -488,7 +488,8 @@ struct AllGames {
     /// The date number of the first game with a known year, or 0 if there is none.
     first: u32,
     scores: PlayerScores,
-    /// The numbers of the finished games in ascending order, each with the rating of the opponent, 0 if unknown.
+    /// The numbers of the finished games in ascending order. Each comes with the rating of the opponent, which is 0 if
+    /// unknown.
     finished: Vec<(u64, u16)>,
 }
 
@@ -526,8 +527,8 @@ impl AllGames {
     }
 }
 
-/// Sums up the results of all games that pass the filters and were played by the same rules as `line`, whatever
-/// positions they reached. `color` is the color that the player has in these games.
+/// Sums up the results of a player's games that pass the filters, regardless of the positions that they reached. Only
+/// games of the variant of `line` count. `color` is the color of the player in these games.
 fn player_tally(filters: &SourceFilters<'_>, line: &Line, color: Color) -> AllGames {
     let add = |sum: &mut AllGames, source: &OpenIndex, _: &SourceFilter<'_>, id, variant| {
         if line.variant().is_played_like(variant) {
@@ -539,8 +540,8 @@ fn player_tally(filters: &SourceFilters<'_>, line: &Line, color: Color) -> AllGa
     games
 }
 
-/// The results of a set of games, and the number of recent games among them. The opponent's last game is the
-/// reference: a game is recent if it was played at most two years before it.
+/// The results of a set of games, with the number of recent games among them. A game is recent if it was played at most
+/// two years before the opponent's last game.
 #[derive(Copy, Clone, Default)]
 struct RecentTally {
     results: Results,
@@ -574,19 +575,19 @@ impl AddAssign for RecentTally {
 
 /// The games of one player that reached a position, grouped by the move that was played in it.
 struct PositionGames {
-    /// All games, including games that end in the position.
+    /// The results of all games, including games that end in the position.
     all: RecentTally,
-    /// The games with each move.
+    /// The results of the games with each move.
     moves: FxHashMap<BookMove, RecentTally>,
-    /// Whether the next move of a game is not indexed.
+    /// Whether some games continue after the position with a move that the index does not contain.
     is_cut: bool,
     recent_since: u16,
     recency: Recency,
-    /// The finished games, if the games of the player who prepares are judged.
+    /// The finished games, or `None` if the player's score is not judged.
     judged: Option<FinishedGames>,
 }
 
-/// The finished games of the player who prepares.
+/// The finished games of the player who prepares, from which the player's score is judged.
 #[derive(Default)]
 struct FinishedGames {
     scores: PlayerScores,
@@ -631,8 +632,8 @@ impl Collector for PositionGames {
 }
 
 impl PositionGames {
-    /// Returns the moves with their results, sorted by number of games in descending order. Moves with the same number
-    /// of games are sorted alphabetically by their UCI notation.
+    /// Returns the moves with their results, sorted by number of games in descending order. Moves with equal numbers of
+    /// games are sorted alphabetically by their UCI notation.
     fn by_games(&self) -> Vec<(BookMove, RecentTally)> {
         let mut moves = Vec::from_iter(self.moves.iter().map(|(mv, tally)| (*mv, *tally)));
         moves.sort_by_cached_key(|(mv, tally)| (Reverse(tally.results.games()), mv.to_string()));
@@ -645,8 +646,8 @@ impl PositionGames {
     }
 }
 
-/// The moves with which the player answers in a position, and their common source: the repertoire or the player's
-/// games. The preferred move comes first.
+/// The moves with which the player answers in a position, the preferred move first. All of them come from the same
+/// source: the repertoire or the player's games.
 struct Answers {
     moves: Vec<Move>,
     source: AnswerSource,
@@ -654,28 +655,28 @@ struct Answers {
 
 impl Answers {
     /// Returns the preferred answer. `games` contains the player's games that reached the position `pos`, in which the
-    /// player answers.
+    /// player is to move.
     fn first(&self, pos: &VariantPosition, games: &PositionGames) -> PreparedAnswer {
         let first = self.moves[0];
         prepared_answer(pos, first, games.games_with(first), self.source)
     }
 }
 
-/// A node of the search for the lines that a player should prepare: a position and the likeliest path to it.
+/// A node in the search for lines that a player should prepare. It consists of a position and the likeliest path to it.
 struct SearchNode {
     pos: VariantPosition,
     /// The moves of the likeliest path to the position.
     moves: Vec<Move>,
-    /// The probability of the likeliest path, which is a part of `chance`.
+    /// The probability of the likeliest path. It is included in `chance`.
     path_chance: f64,
-    /// The probability of the position, which is the sum over all paths of the same length.
+    /// The probability of the position: the sum over all paths of this length that lead to it.
     chance: f64,
     /// The number of games with the last move of the path: the largest number of all paths.
     games: u64,
     opening: Option<Opening>,
 }
 
-/// The data from which a [`Preparation`] is built: the query, the games of both players, and the first year whose games
+/// The data from which a [`Preparation`] is built: the query, the games of both people, and the first year whose games
 /// count as recent.
 struct Preparing<'a> {
     query: &'a PrepareQuery<'a>,
@@ -685,42 +686,46 @@ struct Preparing<'a> {
     recent_since: u16,
 }
 
-/// The filters for the games of one of the two people, and the weights of these games.
+/// One of the two people in a preparation: the filters for this person's games, and the weights of the games.
 struct Side<'a> {
     filters: &'a SourceFilters<'a>,
     recency: Recency,
 }
 
-/// The result of the search for lines that a player should prepare.
+/// The lines that the search for lines to prepare selected for an answer.
 struct ListedLines {
     lines: Vec<PreparedLine>,
-    /// The lines at whose end a line of the repertoire ends.
+    /// The lines at whose end the player's repertoire stops.
     line_ends: Vec<PreparedLine>,
     weak_lines: WeakLines,
 }
 
-/// The lines that the search found: candidates for the list, and lines whose score was compared with the expected one.
+/// The lines that the search for lines to prepare found: candidates for the list, and lines whose score was compared
+/// with the expected score.
 #[derive(Default)]
 struct Candidates {
     lines: Vec<PreparedLine>,
     judged: Vec<JudgedLine>,
 }
 
-/// A node after its examination.
+/// The result of examining one node of the search for lines to prepare.
 struct ExpandedNode {
-    /// The line to the node, if it is a candidate.
+    /// The line that leads to the node, if it is a candidate for the list.
     line: Option<PreparedLine>,
     judged: Option<JudgedLine>,
     children: Vec<SearchNode>,
 }
 
 impl Side<'_> {
-    /// Returns the games of this side that reached the position `pos`. Games since the year `recent_since` are recent.
-    /// `judged` returns where the results are collected in addition, if they are judged.
+    /// Returns the games of this person that reached the position `pos`. Games played in the year `recent_since` or
+    /// later count as recent.
+    ///
+    /// If the score is judged, `judged` creates an empty collection to which the finished games are also added;
+    /// otherwise it returns `None`.
     ///
     /// # Errors
     ///
-    /// Returns an error if an index is damaged, and [`Error::Interrupted`] if the preparation is cancelled.
+    /// Returns an error if an index is damaged. Returns [`Error::Interrupted`] if the preparation is cancelled.
     fn scan(
         &self,
         query: &PrepareQuery<'_>,
@@ -748,13 +753,14 @@ impl Side<'_> {
 }
 
 impl Preparing<'_> {
-    /// Returns the games of `side` that reached the position `pos`, without judging them.
+    /// Returns the games of `side` (the player or the opponent) that reached the position `pos`, without judging the
+    /// score.
     fn position(&self, side: &Side<'_>, pos: &VariantPosition) -> Result<PositionGames> {
         side.scan(self.query, pos, self.recent_since, || None)
     }
 
-    /// Returns the player's games that reached the position `pos`, which is `plies` half-moves after the position of the
-    /// query. If the indexes end at this half-move, the games count as cut there.
+    /// Returns the player's games that reached the position `pos`, which is `plies` half-moves after the position of
+    /// the query. If the indexes contain no moves after this half-move, the games count as cut off there.
     fn yours(&self, pos: &VariantPosition, plies: usize) -> Result<PositionGames> {
         let judged = || Some(FinishedGames::default());
         let mut games = self
@@ -779,13 +785,12 @@ impl Preparing<'_> {
         }
     }
 
-    /// Returns the player's answers in the position `pos`. `games` contains the player's games that reached the
-    /// position.
+    /// Returns the moves with which the player answers in the position `pos`. `games` contains the player's games that
+    /// reached the position.
     ///
     /// If the repertoire has moves in the position, these moves are the answers. Otherwise, the only answer is the move
-    /// that the player played most often. If several moves were played equally often, the function chooses the move
-    /// whose UCI notation comes first in alphabetical order. Returns `None` if every move was played in fewer than
-    /// [`MIN_ANSWER_GAMES`] games.
+    /// that the player played most often; of equally frequent moves, it is the one whose UCI notation comes first in
+    /// alphabetical order. Returns `None` if the player played every move in fewer than [`MIN_ANSWER_GAMES`] games.
     fn answers(&self, pos: &VariantPosition, games: &PositionGames) -> Result<Option<Answers>> {
         if let Some(repertoire) = self.query.repertoire {
             let moves = repertoire(pos)?;
@@ -805,10 +810,10 @@ impl Preparing<'_> {
         }))
     }
 
-    /// Returns how the player is prepared for a move of the opponent that leads from `before` to `after`, and that the
-    /// opponent played in `games` games. `answers` and `yours` are the player's answers and games in `after`. If the
-    /// query has a repertoire, only the repertoire answers moves. Otherwise, every move that the player has played is
-    /// an answer.
+    /// Determines whether the player is prepared for a move that the opponent played in `games` games, and that leads
+    /// from the position `before` to `after`. `answers` are the player's answers in `after`, and `yours` are the
+    /// player's games that reached it. If the query has a repertoire, only moves of the repertoire count as answers.
+    /// Otherwise, every move that the player has played counts.
     fn reply(
         &self,
         [before, after]: [&VariantPosition; 2],
@@ -839,8 +844,8 @@ impl Preparing<'_> {
         )
     }
 
-    /// Returns the opponent's moves in the position of the query, with the player's results after each move and the
-    /// player's answer to it. `here` contains the opponent's games that reached the position.
+    /// Returns the opponent's moves in the position of the query, each with the player's results after the move and the
+    /// player's answer. `here` contains the opponent's games that reached the position.
     fn their_moves(&self, here: &PositionGames) -> Result<Vec<PreparedMove>> {
         let pos = self.query.line.position();
         let prepared = |(mv, tally): (BookMove, RecentTally)| {
@@ -908,11 +913,12 @@ impl Preparing<'_> {
         moves.into_iter().map(prepared).collect()
     }
 
-    /// Returns the lines that the player should prepare first, and the lines at whose end a line of the repertoire ends.
+    /// Returns the lines that the player should prepare first, and the lines at whose end the player's repertoire
+    /// stops.
     ///
-    /// The first list begins with likely lines without a usual answer, whose probability is at least
-    /// [`LIKELY_GAP_CHANCE`]. The lines with the largest expected loss of points follow, and then other lines without a
-    /// usual answer, the likeliest first. At most [`MAX_LISTED_GAPS`] lines are listed because they have no answer.
+    /// The first list begins with lines that have no usual answer, but a probability of at least [`LIKELY_GAP_CHANCE`].
+    /// The lines with the largest expected loss of points follow, and then the likeliest of the other lines without a
+    /// usual answer. At most [`MAX_LISTED_GAPS`] lines are listed because they have no answer.
     fn lines(&self) -> Result<ListedLines> {
         let by_play = |a: &PreparedLine, b: &PreparedLine| a.play.cmp(&b.play);
         let by_chance = |a: &PreparedLine, b: &PreparedLine| {
@@ -977,8 +983,8 @@ impl Preparing<'_> {
         })
     }
 
-    /// Returns the mean number of `judged` lines that chance alone would list because of an expected loss, of at most
-    /// `most`.
+    /// Estimates how many of the `judged` lines would be listed because of an expected loss if this loss were due to
+    /// chance alone. The estimate is a mean number, and at most `most` lines are listed.
     fn listed_by_chance(&self, judged: &[JudgedLine], most: usize) -> f64 {
         let form = self.all_yours.scores.form(self.query.color);
         let finished = self.all_yours.finished.iter();
@@ -1021,10 +1027,10 @@ impl Preparing<'_> {
         Ok(found)
     }
 
-    /// Examines one node of the search for lines to prepare, and finds the nodes that are reached from it by one move.
+    /// Examines one node of the search for lines to prepare, and finds the nodes that are one move away from it.
     ///
-    /// The line to the node is a candidate if it ends with a move that the opponent played in at least `min_games`
-    /// games, and if the player either has no answer to this move, or is expected to lose points.
+    /// The line that leads to the node is a candidate for the list if it ends with a move that the opponent played in
+    /// at least `min_games` games, and if the player either has no answer to this move or is expected to lose points.
     fn expanded(&self, node: &SearchNode) -> Result<ExpandedNode> {
         let pos = &node.pos;
         if pos.turn() != self.query.color {
@@ -1074,10 +1080,12 @@ impl Preparing<'_> {
         })
     }
 
-    /// Returns the line that leads from the position of the query to `node`. Returns `None` if `node` is the position of
-    /// the query itself. `yours` contains the player's games that reached the position of `node`, and `answer` is the
-    /// player's answer in this position. The caller must set `theirs`, the opponent's games, and say whether the line
-    /// ends at a gap.
+    /// Returns the line that leads from the position of the query to `node`, or `None` if `node` is the position of the
+    /// query itself. `yours` contains the player's games that reached the position of `node`, and `answer` is the
+    /// player's answer in this position.
+    ///
+    /// The fields for the opponent's games, the gap and the end of a repertoire line are left empty; the caller must
+    /// set them.
     fn line_to(
         &self,
         node: &SearchNode,
@@ -1142,7 +1150,7 @@ impl Preparing<'_> {
     }
 }
 
-/// The player's score in some games, compared with the expected score.
+/// The player's score in a set of games, compared with the expected score.
 struct Judgement {
     points: f64,
     expected: Expectation,
@@ -1158,18 +1166,18 @@ impl Judgement {
     }
 }
 
-/// A line that the search for lines to prepare reached.
+/// A line that the search for lines to prepare has reached.
 struct FoundLine {
     line: PreparedLine,
     /// The position before the last move.
     before: VariantPosition,
-    /// The score and the expected score of the line, if they are compared.
+    /// The score of the line with the expected score, or `None` if they cannot be compared.
     judged: Option<JudgedLine>,
 }
 
 impl SearchNode {
-    /// Returns the child nodes, one for each element of `moves`. An element is a move in the position of this node, the
-    /// number of games with it, and the probability that it is played there.
+    /// Returns the child nodes that are reached from this node with `moves`. An element of `moves` is a move, the
+    /// number of games in which it was played in this position, and its probability.
     fn children(&self, moves: &[(Move, u64, f64)]) -> Vec<SearchNode> {
         let child = |(mv, games, share): &(Move, u64, f64)| {
             let pos = after(&self.pos, *mv);
@@ -1187,8 +1195,8 @@ impl SearchNode {
         moves.iter().map(child).collect()
     }
 
-    /// Merges `other`, a node with the same position, into this node. The new probability is the sum of both. Keeps the
-    /// likelier of the two paths.
+    /// Merges `other`, a node with the same position, into this node. The probability becomes the sum of both
+    /// probabilities, and the likelier of the two paths is kept.
     fn join(&mut self, other: SearchNode) {
         let (chance, games) = (self.chance + other.chance, self.games.max(other.games));
         if other.path_chance > self.path_chance {
@@ -1198,8 +1206,8 @@ impl SearchNode {
     }
 }
 
-/// Returns the moves that were played in the position `pos`, each with its number of games, and with its share of the
-/// weight of `games`. Games that end in the position are left out of the calculation.
+/// Returns the moves that were played in the position `pos`. Each move comes with its number of games, and with its
+/// share of the total weight of `games`. Games that end in the position are ignored.
 fn shares(games: &PositionGames, pos: &VariantPosition) -> Vec<(Move, u64, f64)> {
     let moves = games.by_games();
     let all: u128 = moves.iter().map(|(_, tally)| tally.weight).sum();
@@ -1217,8 +1225,8 @@ fn after(pos: &VariantPosition, mv: Move) -> VariantPosition {
     next
 }
 
-/// Creates a [`PreparedMove`] that contains only the notation of the move `mv` in the position `pos`, and the opening
-/// of `next`, the position after the move. The caller adds the games and the answer.
+/// Creates a [`PreparedMove`] for the move `mv` in the position `pos` that contains only the notation of the move and
+/// the opening of `next`, the position after the move. The caller adds the games and the answer.
 fn named_move(pos: &VariantPosition, mv: Move, next: &VariantPosition) -> PreparedMove {
     let mv = BookMove::from(mv);
     PreparedMove {

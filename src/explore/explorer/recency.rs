@@ -1,4 +1,4 @@
-//! Weights of games by their dates.
+//! Weights games by their dates, so that recent games count more.
 
 use std::{fmt, str::FromStr};
 
@@ -10,17 +10,17 @@ use super::open_index::{GameSummary, date_of_number};
 pub struct HalfLife(f64);
 
 impl HalfLife {
-    /// The minimum number of years.
+    /// The minimum half-life in years.
     pub const MIN: f64 = 0.1;
 
-    /// Creates a half-life of `years` years. Returns `None` if the number is less than [`MIN`](HalfLife::MIN) or not
+    /// Creates a half-life of `years` years. Returns `None` if `years` is less than [`MIN`](HalfLife::MIN) or not
     /// finite.
     pub fn new(years: f64) -> Option<HalfLife> {
         (years.is_finite() && years >= HalfLife::MIN).then_some(HalfLife(years))
     }
 }
 
-/// Writes the number with its unit, such as `2 years`.
+/// Formats the half-life with its unit, such as `2 years`.
 impl fmt::Display for HalfLife {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let unit = if self.0 == 1.0 { "year" } else { "years" };
@@ -28,7 +28,7 @@ impl fmt::Display for HalfLife {
     }
 }
 
-/// If the text is not a number of years, the error says which numbers are.
+/// Parses a number of years. The error of an invalid text says which numbers are valid.
 impl FromStr for HalfLife {
     type Err = String;
 
@@ -38,18 +38,18 @@ impl FromStr for HalfLife {
     }
 }
 
-/// The values that [`HalfLife`] parses, for error messages.
+/// A description of the texts that can be parsed as a [`HalfLife`], for error messages.
 pub const HALF_LIVES: &str = "a number of years such as 2 or 0.5, at least 0.1";
 
-/// The number of bits after the binary point of a weight. Sums of weights are exact, so they do not depend on the order
-/// of the games.
+/// The number of bits after the binary point in a weight, which is a fixed-point number. Sums of weights are exact, so
+/// they do not depend on the order of the games.
 const FRACTION_BITS: f64 = 80.0;
 
-/// The weights of the games of one player.
+/// Weights the games of one player by their age.
 #[derive(Copy, Clone, Debug)]
 pub(super) struct Recency {
     half_life: Option<HalfLife>,
-    /// The end of the year of the player's last game.
+    /// The end of the year in which the player's last game was played.
     end: f64,
     /// The date number of the player's first game with a known year, or 0 if no year is known.
     first: u32,
@@ -66,7 +66,7 @@ impl Recency {
         }
     }
 
-    /// Returns the weight of a game. A game without a known year has the weight of the player's first game.
+    /// Returns the weight of a game. A game without a known year weighs as much as the player's first game.
     pub(super) fn weight(self, game: &GameSummary) -> u128 {
         let Some(HalfLife(years)) = self.half_life else {
             return 1;
@@ -82,8 +82,8 @@ impl Recency {
     }
 }
 
-/// Returns a date as a number of years. An unknown day is in the middle of the month, and an unknown month in the middle
-/// of the year.
+/// Returns a date as a number of years with a fraction. An unknown day is taken as the middle of the month, and an
+/// unknown month as the middle of the year.
 fn years_of(date: u32) -> f64 {
     let date = date_of_number(date);
     let day = date.day().map_or(15.5, |day| f64::from(day) - 0.5);

@@ -1,6 +1,7 @@
-//! The sources of an explorer: one or more open indexes. Games are numbered consecutively over all sources.
+//! The sources of an explorer, which are one or more open indexes. Games are numbered consecutively over all sources.
 //!
-//! An [`Overview`] describes them: numbers of games and positions, years, and PGN files.
+//! An [`Overview`] describes an explorer with its sources: the numbers of games and positions, the years, and the PGN
+//! files.
 
 use std::{
     fmt,
@@ -18,15 +19,17 @@ use crate::{
     task,
 };
 
-/// The number of selections with names of players whose groups of duplicates an explorer keeps.
+/// The number of selections for which an explorer keeps the groups of duplicate games. Only selections with several
+/// names of one player need groups of their own.
 const MAX_KEPT_GROUPS: usize = 8;
 
 /// The open indexes of an explorer. Games are numbered consecutively over all of them.
 pub(super) struct Sources {
-    /// The indexes, sorted by the numbers of their games.
+    /// The indexes, in the order of their games' numbers.
     pub indexes: Vec<OpenIndex>,
     duplicates: OnceLock<Arc<DuplicateGroups>>,
-    /// The groups of duplicates for selections with several names of a player, most recently found last.
+    /// The groups of duplicates for selections that contain several names of a player. The groups found last are at the
+    /// end.
     duplicates_of_players: Mutex<Vec<(Selection, Arc<DuplicateGroups>)>>,
     /// Whether unfinished games are left out of every answer.
     pub skip_unfinished: bool,
@@ -34,8 +37,8 @@ pub(super) struct Sources {
 
 impl Sources {
     /// Creates the sources of an explorer from its open indexes, which must be sorted by [`OpenIndex::first`], the
-    /// number of an index's first game. Sets the field `skip_unfinished` to `false`, so that unfinished games count in
-    /// answers.
+    /// number of an index's first game. Unfinished games count in answers unless the field `skip_unfinished` is set
+    /// later.
     pub(super) fn new(indexes: Vec<OpenIndex>) -> Sources {
         Sources {
             indexes,
@@ -51,9 +54,9 @@ impl Sources {
         last.map_or(0, |last| last.first + last.games())
     }
 
-    /// Returns the threshold for rare positions. Positions in which fewer moves than this number were played, added up
-    /// over all games, were removed from the counts of the selected sources. If the sources have different thresholds,
-    /// returns the largest one. Returns `None` if no positions were removed. Implements
+    /// Returns the threshold below which rare positions were removed from the counts of the selected sources. A
+    /// position was removed if fewer moves than this number were played in it, over all games. If the sources have
+    /// different thresholds, returns the largest one. Returns `None` if no positions were removed. Implements
     /// [`Explorer::min_game`](super::Explorer::min_game).
     pub(super) fn min_game(&self, filters: &Selection) -> Option<u64> {
         let selected = self.selected(filters.source.as_deref());
@@ -68,9 +71,9 @@ impl Sources {
         self.needs_all_games(filters.source.as_deref(), &what)
     }
 
-    /// Checks whether all selected sources contain individual games. Returns `None` if they do. Otherwise, returns an
-    /// explanation that names the first source that contains only counts, and `what`, the operation or filter that
-    /// needs individual games. `wanted` is the name of the selected source, or `None` for all sources. Implements
+    /// Checks whether all selected sources contain individual games, which are needed for `what`, an operation or a
+    /// filter. Returns `None` if they do. Otherwise, returns an explanation that names `what` and the first source that
+    /// contains only counts. `wanted` is the name of the selected source, or `None` for all sources. Implements
     /// [`Explorer::needs_all_games`](super::Explorer::needs_all_games).
     pub(super) fn needs_all_games(&self, wanted: Option<&str>, what: &str) -> Option<NeedsGames> {
         let mut selected = self.selected(wanted);
@@ -78,10 +81,10 @@ impl Sources {
         Some(NeedsGames::new(what, source))
     }
 
-    /// Checks whether at least one selected source contains individual games. Returns `None` if one does, or if no
-    /// source has the name `wanted`. Otherwise, returns an explanation that names the first selected source, and
-    /// `what`, the operation that needs individual games. `wanted` is the name of the selected source, or `None` for
-    /// all sources. Implements [`Explorer::lacks_games`](super::Explorer::lacks_games).
+    /// Checks whether at least one selected source contains individual games, which are needed for the operation
+    /// `what`. Returns `None` if one does, or if no source has the name `wanted`. Otherwise, returns an explanation
+    /// that names `what` and the first selected source. `wanted` is the name of the selected source, or `None` for all
+    /// sources. Implements [`Explorer::lacks_games`](super::Explorer::lacks_games).
     pub(super) fn lacks_games(&self, wanted: Option<&str>, what: &str) -> Option<NeedsGames> {
         let mut sources = self.selected(wanted).peekable();
         let first = *sources.peek()?;
@@ -89,8 +92,8 @@ impl Sources {
         lacks_all.then(|| NeedsGames::new(what, first))
     }
 
-    /// Returns an iterator over the selected sources (indexes of the explorer): the source with the name `wanted`, or
-    /// all sources if `wanted` is `None`.
+    /// Returns an iterator over the selected sources (indexes of the explorer). Only the source with the name `wanted`
+    /// is selected, or all sources if `wanted` is `None`.
     pub(super) fn selected(&self, wanted: Option<&str>) -> impl Iterator<Item = &OpenIndex> {
         let is_selected = move |source: &&OpenIndex| wanted.is_none_or(|name| *name == source.name);
         self.indexes.iter().filter(is_selected)
@@ -158,8 +161,9 @@ impl Sources {
         })
     }
 
-    /// Returns the groups of duplicate games, in which all names that match one condition of `selection` are names of
-    /// one player. The first call finds the groups, which takes time; later calls return the same groups.
+    /// Returns the groups of duplicate games under the assumption that all names that match one condition of
+    /// `selection` belong to one player. The first call finds the groups, which takes time; later calls return the same
+    /// groups.
     pub(super) fn duplicates(&self, selection: &Selection) -> Result<Arc<DuplicateGroups>> {
         let all = self.all_duplicates()?;
         if !selection.has_names() {
@@ -190,8 +194,8 @@ impl Sources {
         Ok(groups)
     }
 
-    /// Returns the groups of duplicate games by the names in the games. The first call finds them, which takes time;
-    /// later calls return the same groups.
+    /// Returns the groups of duplicate games, comparing players by the names in the games. The first call finds the
+    /// groups, which takes time; later calls return the same groups.
     pub(super) fn all_duplicates(&self) -> Result<&Arc<DuplicateGroups>> {
         self.duplicates_while(&|| true)
     }
@@ -247,8 +251,9 @@ impl Sources {
         }
     }
 
-    /// Returns the number of the first game with the Lichess id `id`. Returns `None` if no game has the id, or if games
-    /// with different moves and different texts have it. Several copies of a game count as one.
+    /// Returns the number of the game with the Lichess id `id`, or of its first copy if several copies of it exist.
+    /// Returns `None` if no game has the id, or if different games have it. Games are copies if their moves are equal
+    /// or, for games without indexed positions, their texts.
     pub(super) fn find(&self, id: SiteId) -> Result<Option<u64>> {
         let mut first: Option<(&OpenIndex, u32)> = None;
         for source in &self.indexes {
@@ -292,8 +297,8 @@ impl Sources {
     }
 }
 
-/// The reason why a query cannot be answered. A filter or an operation needs individual games, but a source (an index
-/// of the explorer) contains only counts.
+/// The reason why a query cannot be answered: a filter or an operation needs individual games, but a source (an index
+/// of the explorer) contains only counts, which are sums of results.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct NeedsGames {
     what: String,
@@ -310,8 +315,8 @@ impl NeedsGames {
         }
     }
 
-    /// Converts this reason to an error. The message of the error names the path of the index. The
-    /// [`Display`](fmt::Display) form of the reason names the source instead.
+    /// Converts this reason to an error, whose message names the path of the index. The [`Display`](fmt::Display) form
+    /// of the reason names the source instead.
     fn error(&self) -> Error {
         let problem = Diagnosis::new(format!(
             "this index contains only counts, but games are needed for {}",
@@ -333,7 +338,7 @@ impl fmt::Display for NeedsGames {
     }
 }
 
-/// A description of an explorer and of its sources, which are the indexes that it has opened.
+/// A description of an explorer with its sources, which are the indexes that it has opened.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Overview {
@@ -350,7 +355,7 @@ pub struct Overview {
     pub positions: u64,
     /// The years of the first and the last game, or `None` if no year is known.
     pub years: Option<[u16; 2]>,
-    /// The sources.
+    /// The descriptions of the sources.
     pub sources: Vec<SourceOverview>,
 }
 
@@ -394,17 +399,18 @@ pub struct SourceOverview {
 pub struct SourceFile {
     /// The path of the file.
     pub path: PathBuf,
-    /// The number of games that the file contained when it was indexed.
+    /// The number of games in the file when it was indexed.
     pub games: u64,
-    /// The variant of games without a `Variant` tag.
+    /// The variant that was assumed for games without a `Variant` tag.
     pub untagged_variant: Variant,
     /// The options of `make-book` that selected the indexed games, in the form of the command line. Empty if all
     /// options have their default values.
     pub options: String,
 }
 
-/// Returns `true` if two games with the same Lichess id are copies of one game: if they have the same moves or, for games
-/// whose positions are not indexed, the same text. Each game is given by its index and its id there.
+/// Returns `true` if two games with the same Lichess id are copies of one game. Games are copies if they have the same
+/// moves or, if the positions of one are not indexed, the same text. Each game is given by the index that contains it
+/// and its id in this index.
 fn is_copy(a: (&OpenIndex, u32), b: (&OpenIndex, u32)) -> Result<bool> {
     let [first, second] = [a, b].map(|(source, id)| source.rows.moves[id as usize]);
     if first > 0 && second > 0 {

@@ -1,4 +1,4 @@
-//! Sums of the results of a position.
+//! Sums up the results of the games that reached a position.
 
 use std::{collections::BTreeSet, ops::AddAssign};
 
@@ -31,8 +31,8 @@ use crate::{
 pub struct Resulting {
     /// The number of games that continue from the position.
     pub games: u64,
-    /// The results of these games, which are those of an [`Answer`](super::Answer) about the position. They are serialized in the form
-    /// of Lichess: an unfinished game is a draw.
+    /// The results of these games, which an [`Answer`](super::Answer) about the position would also contain. They are
+    /// serialized as on Lichess, where an unfinished game is a draw.
     #[serde(flatten, serialize_with = "Results::lichess_form")]
     #[cfg_attr(test, schemars(with = "crate::games::results::EachResult"))]
     pub results: Results,
@@ -43,40 +43,42 @@ pub struct Resulting {
 }
 
 impl Resulting {
-    /// Returns the number of games that reached the position, or `None` if a source does not store it.
+    /// Returns the number of games that reached the position, or `None` if a source does not store this number.
     pub fn reached(self) -> Option<u64> {
         Some(self.games.saturating_add(self.ended?))
     }
 }
 
-/// The sums of the results and measures in the games in which one move was played in the position of a query.
+/// Sums over the games in which one move was played in the position of a query: the results, the ratings and other
+/// measures.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub(super) struct MoveTally {
     pub results: Results,
     pub means: Means,
-    /// The results and ratings of the player whom the query names, if any.
+    /// The results and ratings of the player whom the query names. Empty if it names none.
     pub player: PlayerTally,
-    /// The number of the game, if there is only one and its source stores individual games.
+    /// The number of the only game with this move, or `None` if there are several games or their source stores only
+    /// sums.
     pub game: Option<u64>,
 }
 
-/// The sums of the results and ratings of the player whom a query names, in a set of games.
+/// Sums of the results and ratings of the player whom a query names.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub(super) struct PlayerTally {
     /// The player's results in the finished games.
     pub stats: Wdl,
-    /// The opponents' ratings in the games with a result.
+    /// The mean of the opponents' ratings in games with a result.
     pub opponents: Mean,
-    /// Twice the player's points in the games with a result and a rated opponent.
+    /// Twice the number of points that the player scored in games with a result against rated opponents.
     pub half_points: u64,
-    /// The player's own ratings.
+    /// The mean of the player's own ratings.
     pub own: Mean,
-    /// The date number of the last game (see [`GameSummary::date`]).
+    /// The date number of the player's last game (see [`GameSummary::date`]).
     pub last: u32,
 }
 
 impl PlayerTally {
-    /// Adds a game to the results of the player, who has the color `player` in the game.
+    /// Adds a game to the sums. `player` is the color of the player in this game.
     pub(super) fn add(&mut self, summary: &GameSummary, player: Color) {
         self.own.add(summary.elo_of(player));
         if summary.has_result() {
@@ -90,8 +92,8 @@ impl PlayerTally {
         self.last = self.last.max(summary.date);
     }
 
-    /// Returns the player's performance rating in the games that pass `filters`. Returns `None` if the player has fewer
-    /// than [`MIN_PERFORMANCE_GAMES`] games with a result and a rated opponent, or if the filters select games by their
+    /// Returns the player's performance rating in the games that pass `filters`. Returns `None` if fewer than
+    /// [`MIN_PERFORMANCE_GAMES`] games have a result and a rated opponent, or if the filters select games by their
     /// result.
     pub(super) fn performance(&self, filters: &Selection) -> Option<u64> {
         let games = self.opponents.games;
@@ -120,9 +122,8 @@ impl MoveTally {
         self.game = Some(number);
     }
 
-    /// Adds the games of `row` to the results of the move. `row` is a stored sum over games in which the move was
-    /// played. `first` is the number of the first game in the index that contains the row. It is added to the game id
-    /// in the row to get a game number.
+    /// Adds `row`, a stored sum over games in which the move was played. `first` is the number of the first game in the
+    /// index that contains the row. It is added to the game id in the row to get a game number.
     fn add_row(&mut self, row: &ResultRow, first: u64) {
         self.results += row.results;
         self.means += row.means;
@@ -162,19 +163,20 @@ pub(super) fn by_date(summary: &GameSummary, number: u64, mv: BookMove) -> Rank 
     (summary.date.into(), number, mv)
 }
 
-/// A collector of the results that answer a query: the moves that were played in the position, the top games and the
-/// recent games.
+/// Collects the parts of an answer to a query: the results of each move that was played in the position, the top games
+/// and the recent games.
 pub(super) struct PositionTally {
     pub moves: FxHashMap<BookMove, MoveTally>,
     pub top: Best<Rank>,
     pub recent: Best<Rank>,
-    /// The results by month, if the query asks for a history.
+    /// The results of each month, or `None` if the query does not ask for a history.
     pub months: Option<FxHashMap<Month, Results>>,
-    /// The results by year and move, if the query asks for years.
+    /// The results of each move in each year, or `None` if the query does not ask for them.
     pub years: Option<FxHashMap<(u16, BookMove), Results>>,
-    /// The player's results with each move by the opponents' ratings, if the query asks for confidence intervals.
+    /// The player's results with each move against opponents of each rating, or `None` if the query does not ask for
+    /// confidence intervals.
     pub scores: Option<FxHashMap<BookMove, PlayerScores>>,
-    /// The side to move.
+    /// The side to move in the position of the query.
     color: Color,
     of_player: bool,
 }
@@ -199,7 +201,7 @@ impl PositionTally {
         Ok(tally)
     }
 
-    /// Counts the unfinished games of all sums as draws, as in counts.
+    /// Changes all sums to treat unfinished games as draws, like counts, which do not distinguish the two.
     fn count_unfinished_as_draws(&mut self) {
         let moves = self.moves.values_mut().map(|tally| &mut tally.results);
         let months = self
@@ -331,8 +333,8 @@ impl Collector for PositionTally {
     }
 }
 
-/// Adds up the results of the player in all games that pass the filters and were played by the same rules as `line`,
-/// whatever positions they reached.
+/// Adds up a player's results in all games that pass the filters, regardless of the positions that they reached. Only
+/// games of the variant of `line` count.
 pub(super) fn scores_of_all_games(filters: &SourceFilters<'_>, line: &Line) -> PlayerScores {
     let add =
         |sum: &mut PlayerScores, source: &OpenIndex, filter: &SourceFilter<'_>, id, variant| {
@@ -347,11 +349,11 @@ pub(super) fn scores_of_all_games(filters: &SourceFilters<'_>, line: &Line) -> P
     scan_games(filters, add, join)
 }
 
-/// A collector that counts the games that reached a position, including games that end in this position.
+/// Counts the games that reached a position, including games that end in it.
 #[derive(Default)]
 struct GameCount {
     games: u64,
-    /// Whether the number is incomplete because a source may have removed the position from its counts.
+    /// Whether the number is too low or unknown, because rare positions were removed from a source.
     is_incomplete: bool,
 }
 
@@ -378,13 +380,12 @@ impl Collector for GameCount {
     }
 }
 
-/// A collector that adds up the results of the games that reached a position, separately for each move that was played
-/// there.
+/// Adds up the results of the games that reached a position, separately for each move that was played there.
 #[derive(Default)]
 struct ResultsByMove {
-    /// The results. Those of [`BookMove::NONE`] belong to the games that end in the position.
+    /// The results of the games with each move. The move [`BookMove::NONE`] stands for games that end in the position.
     moves: FxHashMap<BookMove, Results>,
-    /// Whether results are missing because a source may have removed the position from its counts.
+    /// Whether results may be missing, because rare positions were removed from a source.
     is_incomplete: bool,
 }
 
@@ -419,9 +420,8 @@ impl Collector for ResultsByMove {
     }
 }
 
-/// Returns the results of the games that reached the last position of `line` and pass the filters. Returns `None` if a
-/// source (an index of the explorer) may have removed the position from its counts, because the results are then
-/// unknown.
+/// Returns the results of the games that reached the last position of `line` and pass the filters. Returns `None` if
+/// the results are unknown because rare positions were removed from a source (an index of the explorer).
 pub(super) fn resulting(filters: &SourceFilters<'_>, line: &Line) -> Result<Option<Resulting>> {
     let sums = scan(filters, &line.subjects(), ResultsByMove::default)?;
     let (mut results, mut ended) = (Results::default(), 0);
@@ -444,8 +444,7 @@ pub(super) fn resulting(filters: &SourceFilters<'_>, line: &Line) -> Result<Opti
     Ok((!sums.is_incomplete).then_some(resulting))
 }
 
-/// Returns `true` if all sources store which games end in a position. Other programs may have left these games out of
-/// counts.
+/// Returns `true` if all sources store the games that end in a position. Counts made by other programs may lack them.
 fn store_ends(filters: &SourceFilters<'_>) -> bool {
     let sources = filters.of_sources.iter();
     let mut counted = sources.filter_map(|(source, _)| source.counted.as_ref());
@@ -455,8 +454,8 @@ fn store_ends(filters: &SourceFilters<'_>) -> bool {
 /// Returns the number of games that reached the last position of `line` and pass the filters. Games that end in this
 /// position are included.
 ///
-/// Returns `None` if a source (an index of the explorer) contains incomplete counts, because the number is then
-/// unknown. Counts are incomplete if rare positions were removed from them, or if another program left out the games
+/// Returns `None` if the number is unknown because a source (an index of the explorer) contains incomplete counts.
+/// Counts are incomplete if rare positions were removed from them, or if another program made them without the games
 /// that end in a position.
 pub(super) fn count_games(filters: &SourceFilters<'_>, line: &Line) -> Result<Option<u64>> {
     if !store_ends(filters) {
@@ -469,8 +468,8 @@ pub(super) fn count_games(filters: &SourceFilters<'_>, line: &Line) -> Result<Op
 /// Returns, for each player in `wanted.player`, the number of games that pass the filters. `filters` is the prepared
 /// form of `wanted`.
 ///
-/// A separate query for each player would give the same numbers. This is true even if duplicates count as one game,
-/// because duplicate games have the same players.
+/// Separate queries for each player would return the same numbers, but would read the games several times. This also
+/// holds if duplicate games count once, because duplicates have the same players.
 pub(super) fn count_games_of_players(
     filters: &SourceFilters<'_>,
     wanted: &Selection,
@@ -510,13 +509,13 @@ pub(super) fn count_games_of_players(
     Ok(if games.is_empty() { zeros() } else { games })
 }
 
-/// The minimum number of games for a performance rating, because the rating would say little with fewer games. Only
+/// The minimum number of games for a performance rating, because a rating from fewer games would mean little. Only
 /// games with a result and a rated opponent count.
 const MIN_PERFORMANCE_GAMES: u64 = 10;
 
 /// The rating differences in FIDE's rating regulations (B.02, section 8.1.1) for scores from 50 to 100 percent, indexed
-/// by the score minus 50. For a score of less than 50 percent, the difference is the negative of the one for the
-/// opponent's score.
+/// by the score minus 50. For a score `s` below 50 percent, the difference is the negative of the difference for `100 -
+/// s`.
 const RATING_DIFFERENCES: [i32; 51] = [
     0, 7, 14, 21, 29, 36, 43, 50, 57, 65, 72, 80, 87, 95, 102, 110, 117, 125, 133, 141, 149, 158,
     166, 175, 184, 193, 202, 211, 220, 230, 240, 251, 262, 273, 284, 296, 309, 322, 336, 351, 366,

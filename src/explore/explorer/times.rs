@@ -1,4 +1,4 @@
-//! Mean and median thinking times for moves, calculated from the clock times in the texts of games.
+//! Calculates the mean and median thinking time of each move from the clock times in the texts of games.
 
 use std::collections::BTreeMap;
 
@@ -15,13 +15,13 @@ use crate::{
     games::pgn::{Clocks, CommentTimes, GameReader, Token, start_of},
 };
 
-/// The mean and median thinking time for each move of a position, and the numbers of games from which the times were
+/// The mean and median thinking time for each move of a position, with the number of games from which they were
 /// calculated.
 #[derive(Clone, PartialEq, Default, Debug, serde::Serialize)]
 pub struct Times {
     /// The number of games that reached the position and pass the filters.
     pub games: u64,
-    /// The number of these games whose texts were read. The newest games are read first.
+    /// The number of these games whose texts were read, beginning with the newest game.
     pub read: u64,
     /// The times for each move, keyed by UCI notation. Moves without a known time are left out.
     pub moves: BTreeMap<String, MoveTime>,
@@ -101,11 +101,11 @@ pub(super) fn times(
     Ok(times)
 }
 
-/// Finds the move that was played in a given position of a game. `text` is the PGN text of the game. Returns the move
-/// in UCI notation, and its thinking time in seconds. If the game reaches the position several times, only the last
-/// move from it is considered. Returns `None` if there is no such move, or if its thinking time is unknown.
+/// Finds the move that was played in a given position of the game with the PGN text `text`, and its thinking time.
+/// Returns the move in UCI notation and the time in seconds. If the game reaches the position several times, only the
+/// last occurrence counts. Returns `None` if no move was played there, or if its thinking time is unknown.
 ///
-/// `identity` is the hash that identifies the position. `variant` is the variant of a game without a `Variant` tag.
+/// `identity` is the hash that identifies the position. `variant` is assumed if the game has no `Variant` tag.
 fn time_in(text: &[u8], variant: Variant, identity: u64) -> Option<(String, f64)> {
     let mut game = GameReader::new(text).with_untagged_variant(variant);
     if !game.next_game() {
