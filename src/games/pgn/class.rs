@@ -106,7 +106,7 @@ impl FromStr for Speed {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
-    /// The game was rated, or does not say whether it was.
+    /// The game is rated, or its tags do not say whether it is.
     Rated,
     /// The `Event` tag says that the game was not rated: it contains "casual", "unrated", "non-rated" or "not rated".
     Casual,
@@ -122,7 +122,7 @@ impl Mode {
     pub const ALL: [Mode; 2] = [Mode::Rated, Mode::Casual];
 
     /// Returns the mode of a game, according to its `Event` tag. A game counts as rated unless the tag says that it is
-    /// not rated.
+    /// not.
     pub(crate) fn of_tags(tags: &Tags<'_>) -> Mode {
         match is_rated(tags) {
             Some(false) => Mode::Casual,
@@ -180,7 +180,7 @@ pub enum UnknownRatingGroup {
     /// The string is not a number. The message also lists `unknown`, which filters accept for games without ratings.
     #[error("use 0, 1000, 1200, 1400, 1600, 1800, 2000, 2200, 2500 or unknown")]
     NotANumber,
-    /// The rating is not the lowest one of its group.
+    /// The rating lies inside a group instead of being its lowest rating.
     #[error("{rating} is in the rating group {group}: use {group}")]
     NotTheLowest {
         /// The rating.
@@ -234,14 +234,14 @@ impl RatingGroup {
         FLOORS[usize::from(self.0)]
     }
 
-    /// Returns the index of the group. The group with the lowest ratings has the index 0.
+    /// Returns the index of the group, counted from 0 for the group with the lowest ratings.
     pub(crate) fn number(self) -> usize {
         usize::from(self.0)
     }
 }
 
-/// Returns twice the mean of the known ratings of White and Black. The factor of two makes the result an integer. A
-/// rating of 0 is unknown. Returns 0 if both ratings are unknown.
+/// Returns twice the mean of the known ratings of White and Black, so that the result is an integer. A rating of 0 is
+/// unknown. Returns 0 if both ratings are unknown.
 #[inline]
 pub(crate) fn doubled_mean([white, black]: [u16; 2]) -> u32 {
     let sum = u32::from(white) + u32::from(black);

@@ -20,9 +20,9 @@ use super::{Tags, values::millis};
 pub(crate) struct Clocks {
     /// The periods of the time control. Empty if the time control is unknown.
     periods: Vec<ControlPeriod>,
-    /// The index of the current period of each side.
+    /// The index in `periods` of the period in which each side currently plays.
     period: [usize; 2],
-    /// The increment of each side in seconds, and the number of its moves.
+    /// The increment of each side, in seconds per move.
     increments: [f64; 2],
     moves: [u32; 2],
     /// The time left on the clocks of White and Black in seconds, if it is known.
@@ -32,7 +32,7 @@ pub(crate) struct Clocks {
 /// A period of a time control, such as `40/5400+30`.
 #[derive(Copy, Clone, Debug)]
 struct ControlPeriod {
-    /// The number of the last move of the period, if the time control says it.
+    /// The number of the last move of the period, or `None` if the time control does not state it.
     last_move: Option<u32>,
     /// The time that is added to the clock when the period begins, in seconds.
     base: f64,
@@ -40,8 +40,7 @@ struct ControlPeriod {
     increment: f64,
 }
 
-/// The times that the comments after one move contain, in seconds: the time left on the clock, and the time that the
-/// move took.
+/// The times in the comments after one move, in seconds: the time left on the clock, and the time that the move took.
 #[derive(Copy, Clone, Default, Debug)]
 pub(crate) struct CommentTimes {
     pub left: Option<f64>,
@@ -49,8 +48,8 @@ pub(crate) struct CommentTimes {
 }
 
 impl CommentTimes {
-    /// Reads the times in a comment, such as `[%clk 0:02:59]`, into this value. Ignores a time that does not consist of
-    /// hours, minutes and seconds.
+    /// Reads the times in a comment, such as `[%clk 0:02:59]`, and stores them in `self`. Ignores a time that does not
+    /// consist of hours, minutes and seconds.
     pub fn read(&mut self, comment: &[u8]) {
         self.left = time_after(comment, b"[%clk ").or(self.left);
         self.taken = time_after(comment, b"[%emt ").or(self.taken);
@@ -73,8 +72,8 @@ impl Clocks {
         }
     }
 
-    /// Updates the clock of `side` after the next move of this side. `stated` contains the times that the comments
-    /// after the move state. Returns the number of seconds that the move took, or `None` if this time is unknown.
+    /// Updates the clock of `side` after the next move of this side. `stated` contains the times in the comments after
+    /// the move. Returns the number of seconds that the move took, or `None` if this time is unknown.
     pub fn next(&mut self, side: Color, stated: CommentTimes) -> Option<f64> {
         let side = usize::from(side.is_black());
         let before = std::mem::replace(&mut self.left[side], stated.left);
@@ -94,8 +93,8 @@ impl Clocks {
         taken.filter(|_| did_run)
     }
 
-    /// Returns the time of a move of `side`, calculated from the times left `before` and after it. Begins the next
-    /// period of this side if the move ends the current one.
+    /// Returns the time that a move of `side` took, calculated from the times left on the clock before and after the
+    /// move. Begins the next period of this side if the move ends the current one.
     fn time_by_clock(
         &mut self,
         side: usize,

@@ -23,22 +23,21 @@ use super::{
     word::is_control,
 };
 
-/// The maximum distance in bytes from the beginning of one game to the beginning of the next: 16 MiB. A [`Cutter`]
-/// holds a whole game in memory. To limit the memory, it returns an error if no game begins within this distance.
+/// The maximum distance in bytes from the beginning of one game to the beginning of the next: 16 MiB. If no game begins
+/// within this distance, a [`Cutter`] returns an error, because it holds a whole game in memory.
 pub const MAX_GAME_LENGTH: usize = 16 << 20;
 
-/// The number of bytes that must follow the beginning of a game in the buffer before a [`Cutter`] treats it as certain.
-/// The [`Cutter`] needs these bytes to know whether the rest of the stream closes an open comment or tag value. If it
-/// does not, the game begins elsewhere. The number is the greater of [`MAX_COMMENT_DISTANCE`] and
-/// [`MAX_CONTINUATION_LENGTH`].
+/// The number of bytes that a [`Cutter`] must see after the beginning of a game before it cuts the stream there. These
+/// bytes show whether a comment or tag value that is still open is closed later. If it is, no game begins there. The
+/// number is the greater of [`MAX_COMMENT_DISTANCE`] and [`MAX_CONTINUATION_LENGTH`].
 const LOOKAHEAD: usize = if MAX_COMMENT_DISTANCE > MAX_CONTINUATION_LENGTH {
     MAX_COMMENT_DISTANCE
 } else {
     MAX_CONTINUATION_LENGTH
 };
 
-/// The maximum number of lines that [`tagged_boundary`] examines. This function searches for a game boundary backwards,
-/// which is fast. If each of the examined lines may be inside a comment, [`read_boundary`] parses the games instead.
+/// The maximum number of lines that [`tagged_boundary`] examines in its backward search for the beginning of a game. If
+/// all of these lines may be inside comments, the slower [`read_boundary`] parses the games instead.
 const MAX_CANDIDATES: usize = 64;
 
 /// A part of a PGN stream that contains only whole games.
@@ -64,13 +63,13 @@ pub struct Cutter<R> {
     /// A function that returns the last offset greater than 0 at which a text may be cut, or `None` if there is no
     /// such offset.
     boundary: fn(&[u8]) -> Option<usize>,
-    /// The words that follow "no" in the error message about a text without a boundary, such as "game begins".
+    /// The words that follow "no" in the error message for a text that cannot be cut, such as "game begins".
     lacks: &'static str,
 }
 
 impl<R: BufRead> Cutter<R> {
-    /// Creates a cutter that reads PGN from `stream`. Each batch will have about `batch_size` bytes. A size of 512
-    /// KiB is suitable if several threads each parse one batch at a time.
+    /// Creates a cutter that reads PGN from `stream`. Each batch will have about `batch_size` bytes. A size of 512 KiB
+    /// is suitable if several threads parse one batch each at the same time.
     pub fn new(stream: R, batch_size: usize) -> Cutter<R> {
         Cutter {
             stream,
@@ -161,7 +160,7 @@ fn last_boundary(text: &[u8]) -> Option<usize> {
 }
 
 /// Returns the offset of the last line in `text` that begins the tags of a game and is outside comments. Returns `None`
-/// if no such line is found. No text that follows the line can change that it is a game boundary.
+/// if no such line is found. The line is a game boundary regardless of the text after it.
 fn tagged_boundary(text: &[u8]) -> Option<usize> {
     let mut end = text.len();
     let mut tries = 0;
@@ -187,9 +186,8 @@ fn tagged_boundary(text: &[u8]) -> Option<usize> {
     None
 }
 
-/// Returns `true` if the tag at the offset `at` may belong to a game whose tags began earlier, because a tag precedes
-/// it. Examines the last line before the tag that is neither blank nor a comment. If it is unclear whether this line is
-/// a tag, returns `true`.
+/// Returns `true` if the tag at the offset `at` may belong to a game whose first tag comes earlier. This is the case if
+/// the last line before it that is neither blank nor a comment is a tag, or may be one.
 fn line_before_is_tag(text: &[u8], at: usize) -> bool {
     let mut before = &text[..at];
     let mut is_next_to = true;
@@ -258,9 +256,10 @@ fn line_before_is_tag(text: &[u8], at: usize) -> bool {
     }
 }
 
-/// Parses the games in `text`, and returns the offset of the last game that certainly begins there, and whose text does not
-/// change how the game before it is read. Returns `None` if there is no such game after the start of the text. At least [`LOOKAHEAD`] bytes of `text` follow this game's
-/// beginning, because bytes at a greater distance cannot change where the games before it end.
+/// Parses the games in `text`, and returns the offset of the last game at which the text can be cut: the game certainly
+/// begins there, and the game before it is read in the same way if the text ends there. Returns `None` if there is no
+/// such game after the start of the text. At least [`LOOKAHEAD`] bytes of `text` follow the offset, because bytes at a
+/// greater distance cannot change where the games before it end.
 fn read_boundary(text: &[u8]) -> Option<usize> {
     let certain = text.len().checked_sub(LOOKAHEAD)?;
     let mut games = GameReader::new(text);
@@ -277,7 +276,8 @@ fn read_boundary(text: &[u8]) -> Option<usize> {
     boundary
 }
 
-/// The numbers of tags and moves of a game, and how it ends. Offsets are relative to the beginning of the game.
+/// The number of tags of a game, the number of its moves, and how the game ends. Offsets are relative to the beginning
+/// of the game.
 type ReadGame = (usize, usize, GameEnd);
 
 /// Reads the moves of the current game of `games`, which begins at the offset `start`.
@@ -293,8 +293,8 @@ fn read_moves(games: &mut GameReader<'_>, start: usize) -> ReadGame {
     (tags, moves, end)
 }
 
-/// Reads the text of a game without the text after it, which may decide what the last words of the game mean. Returns
-/// `None` if the text is not a single game.
+/// Reads the only game in `text`, without the text that follows it in the file, which may change the meaning of the
+/// game's last words. Returns `None` if `text` is not a single game.
 fn read_alone(text: &[u8]) -> Option<ReadGame> {
     let mut games = GameReader::new(text);
     let has_game = games.next_game();

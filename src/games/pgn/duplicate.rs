@@ -1,21 +1,21 @@
-//! The rule by which a game is a duplicate of an earlier one. `make-book --drop-duplicates` and the explorer's filter
-//! of duplicates both apply it.
+//! Decides which games are duplicates of earlier games. The option `make-book --drop-duplicates` and the explorer's
+//! filter for duplicates both use this module.
 //!
-//! Two games *agree* if all of these are equal or compatible:
+//! Two games *agree* if they meet all of these conditions:
 //!
 //! - the starting position, all moves up to the end of the game, the result and the rules of the variant are equal;
-//! - the names of the players are spelled alike: case, blanks and periods are ignored. All names that match one
-//!   condition of the selection, such as `--player`, are names of one player. An unknown name is equal only to an
-//!   unknown name. If both players are unknown, the events must be known and equal, and the years known;
+//! - the names of the players are equal, ignoring case, blanks and periods. All names that match one condition of the
+//!   selection, such as `--player`, count as names of one player. An unknown name is equal only to an unknown name. If
+//!   both players are unknown, the events must be known and equal, and the years known;
 //! - the dates do not contradict each other: 2024.05.?? agrees with 2024.05.06 and with an unknown date. The tag
 //!   `EventDate` contains the first day of an event, so it says only in which [year](compared_date) a game was played;
-//! - the Lichess ids are equal, or a game has none.
+//! - the Lichess ids are equal, or at least one of the games has none.
 //!
-//! Agreement is not transitive: a game without a date agrees with games of two different days. Therefore, games are
-//! compared with groups of games, in their order. A group has the date and the id that its games state together: if a
-//! game without an id is joined by a game that has one, a game with another id belongs to another group. A game joins
-//! the earliest group that it agrees with, and is then a duplicate. Otherwise, it is the first game of a new group. The
-//! result depends only on the order of the games.
+//! Agreement is not transitive: a game without a date agrees with games of two different days. Therefore, each game is
+//! compared with groups of earlier games instead of single games. A group combines the dates and ids of its games: if a
+//! game without an id is joined by a game that has one, a game with another id belongs to another group. A game that
+//! agrees with a group joins the earliest such group, and is a duplicate. Any other game is the first one of a new
+//! group. The result depends only on the order of the games.
 
 use std::hash::Hasher;
 
@@ -27,9 +27,9 @@ use siphasher::{
 use super::{Date, GameResult, normalized};
 use crate::chess::position::Variant;
 
-/// Returns a hash of the name of a player or an event. The hashes of two spellings of a name are equal if they differ
-/// only in case, blanks and periods, such as `Carlsen,M` and `Carlsen, M.`. The hash of an unknown name (empty or `?`)
-/// is 0, and no other name has this hash.
+/// Returns a hash of the name of a player or an event. Two names have the same hash if they differ only in case, blanks
+/// and periods, such as `Carlsen,M` and `Carlsen, M.`. The hash of an unknown name (empty or `?`) is 0, and no other
+/// name has this hash.
 pub(crate) fn name_hash(name: &str) -> u64 {
     let mut name = normalized(name);
     name.retain(|c| c != '.' && !c.is_whitespace());
@@ -39,9 +39,10 @@ pub(crate) fn name_hash(name: &str) -> u64 {
     }
 }
 
-/// Returns the date by which a game is compared with others. `date` is the date of the game, and `is_of_event` says
-/// whether it comes from the tag `EventDate`. Games of an event are played after its first day, but seldom in another
-/// year. The date of an event that begins in December says nothing.
+/// Returns the part of `date`, the date of a game, that is compared with the dates of other games. `is_of_event` says
+/// whether the date comes from the tag `EventDate`, which contains the first day of an event. The games of an event are
+/// played later, but seldom in another year, so only the year of such a date is compared. If the event begins in
+/// December, even the year is uncertain, and the result is an unknown date.
 fn compared_date(date: Date, is_of_event: bool) -> Date {
     match (is_of_event, date.year(), date.month()) {
         (false, ..) => date,
@@ -50,7 +51,7 @@ fn compared_date(date: Date, is_of_event: bool) -> Date {
     }
 }
 
-/// The facts by which games are compared.
+/// The data of a game that decide whether it is a duplicate of another game.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct GameIdentity {
     /// The [hashes of the names](name_hash) of White and Black.
@@ -62,17 +63,17 @@ pub(crate) struct GameIdentity {
     pub date: Date,
     /// Whether the date comes from the tag `EventDate`.
     pub has_event_date: bool,
-    /// The number of the game's id at Lichess, or 0.
+    /// The Lichess id of the game as a number, or 0 if it has none.
     pub site: u64,
     /// A hash of the starting position and of all moves of the game.
     pub moves: u64,
 }
 
-/// The keys by which a game is compared with groups of duplicates. The games with equal `common` facts are compared by
-/// their dates and Lichess ids.
+/// The keys by which a game is compared with groups of duplicates. Games with equal `common` hashes are then compared
+/// by their dates and Lichess ids.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct DuplicateKeys {
-    /// A hash of the facts that are equal in all games of a group.
+    /// A hash of the properties that are equal in all games of a group, such as the moves and the players.
     pub common: u128,
     pub facts: DateAndId,
 }
@@ -80,18 +81,17 @@ pub(crate) struct DuplicateKeys {
 /// The date and the Lichess id of a game or of a group of duplicates.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) struct DateAndId {
-    /// The known parts of the date: the year, the month and the day. A part after an unknown one is 0.
+    /// The year, the month and the day. An unknown part is 0, and so are the parts after it.
     date: [u16; 3],
-    /// A hash of the id, shorter than [`ID_BITS`], or 0.
+    /// A hash of the id with [`ID_BITS`] bits, or 0 if there is no id.
     id: u64,
 }
 
-/// The number of bits of the hash of a Lichess id. With the date, it fills 64 bits.
+/// The number of bits of the hash of a Lichess id. Together with the bits of the date, they make up 64 bits.
 const ID_BITS: u32 = 64 - 16 - 4 - 5;
 
-/// The maximum number of groups with equal common facts that a game is compared with. It limits the time that is
-/// needed for hostile inputs. A game that agrees with none of so many groups is a duplicate only of games with
-/// exactly its date and id.
+/// The maximum number of groups that a game is compared with. It bounds the time for hostile inputs. A game that agrees
+/// with none of so many groups is a duplicate only of games with exactly its date and id.
 pub(crate) const MAX_COMPARED_GROUPS: usize = 256;
 
 /// The group of duplicates that a game belongs to. Games with equal moves, players and result may form several groups,
@@ -100,15 +100,16 @@ pub(crate) const MAX_COMPARED_GROUPS: usize = 256;
 pub(crate) enum Group {
     /// The game is the first one of the group with this number.
     First(usize),
-    /// The game joins the group with this number, which then has this date and id.
+    /// The game joins the group with this number. The date and the id are those of the group with the game.
     Joined(usize, DateAndId),
-    /// The game disagrees with [`MAX_COMPARED_GROUPS`] groups. It belongs to the games with exactly its date and id.
+    /// The game agrees with none of [`MAX_COMPARED_GROUPS`] groups. It is compared only with games that have exactly
+    /// its date and id.
     Exact,
 }
 
 impl GameIdentity {
-    /// Returns the keys of the game, or `None` if the game is never a duplicate, because both players and the event or
-    /// the year are unknown.
+    /// Returns the keys for finding the game's duplicates. Returns `None` if the game is never a duplicate, because
+    /// both players and the event or the year are unknown.
     pub(crate) fn keys(&self) -> Option<DuplicateKeys> {
         let date = compared_date(self.date, self.has_event_date);
         let is_nameless = self.players == [0; 2];
@@ -144,12 +145,13 @@ impl GameIdentity {
 }
 
 impl DuplicateKeys {
-    /// Returns a hash of the common facts and of the number of a group.
+    /// Returns a hash that identifies one group: it combines the `common` hash with the number of the group.
     pub(crate) fn group_key(self, number: usize) -> u64 {
         self.key_of(number as u64)
     }
 
-    /// Returns a hash of the common facts that differs from the [keys](DuplicateKeys::group_key) of all groups.
+    /// Returns a hash of the `common` hash for games that belong to no numbered group ([`Group::Exact`]). It differs
+    /// from the [keys](DuplicateKeys::group_key) of all groups.
     pub(crate) fn exact_key(self) -> u64 {
         self.key_of(u64::MAX)
     }
@@ -163,8 +165,9 @@ impl DuplicateKeys {
 }
 
 impl DateAndId {
-    /// Finds the group that a game with this date and id belongs to. `group` returns the date and the id of the group
-    /// with a number among the groups with the game's common facts, or `None` if there are not so many.
+    /// Finds the group that a game with this date and id belongs to. Calls `group` with 0, 1, 2 and so on, to get the
+    /// date and the id of each group whose games have the same moves, players and other common properties. `group`
+    /// returns `None` if there is no further group.
     ///
     /// # Errors
     ///
@@ -191,7 +194,8 @@ impl DateAndId {
             && (self.id == 0 || other.id == 0 || self.id == other.id)
     }
 
-    /// Returns what `self` and `other`, which agree, state together.
+    /// Combines `self` and `other`, which must agree: takes each part of the date and the id from the one in which it
+    /// is known.
     fn joined(self, other: DateAndId) -> DateAndId {
         DateAndId {
             date: self.date.max(other.date),
@@ -199,7 +203,8 @@ impl DateAndId {
         }
     }
 
-    /// Returns the number of known facts. If a group is joined by a game that states more, this number grows.
+    /// Returns the number of known parts of the date and the id. It grows when a group is joined by a game with more
+    /// known parts.
     fn known(self) -> usize {
         let parts = self.date.into_iter().filter(|part| *part > 0);
         parts.count() + usize::from(self.id > 0)
@@ -210,8 +215,8 @@ impl DateAndId {
         ((year << 4 | month) << 5 | day) << ID_BITS | self.id
     }
 
-    /// Returns the current date and id of a group. `states` contains the [bits](DateAndId::to_bits) of all dates and ids
-    /// that the group has had, in any order. Returns `None` if there are none.
+    /// Returns the current date and id of a group. `states` contains all dates and ids that the group has had, [as
+    /// integers](DateAndId::to_bits) and in any order. Returns `None` if `states` is empty.
     pub(crate) fn current(states: impl IntoIterator<Item = u64>) -> Option<DateAndId> {
         let states = states.into_iter().map(|bits| {
             let date = bits >> ID_BITS;

@@ -1,5 +1,5 @@
-//! Writes games in the export format of the PGN standard: the seven tags of the roster first, SAN as the standard
-//! spells it, and lines of fewer than 80 characters.
+//! Writes games in the export format of the PGN standard. In this format, the tags of the seven-tag roster come first,
+//! moves are written in standard SAN, and lines have fewer than 80 characters.
 
 use super::{
     GameReader, GameResult, GameWriter, Token,
@@ -10,7 +10,8 @@ use super::{
 };
 use crate::chess::position::{Keyed, PieceLetters, Variant, move_number, san, san_of};
 
-/// The tags that every game in the export format has, in this order, with the values of unknown ones.
+/// The tags that every game in PGN's export format has, in this order. Each name is followed by the value of an unknown
+/// tag.
 const ROSTER: [(&str, &str); 7] = [
     ("Event", "?"),
     ("Site", "?"),
@@ -21,13 +22,13 @@ const ROSTER: [(&str, &str); 7] = [
     ("Result", "*"),
 ];
 
-/// The tags without which the moves of a game cannot be read.
+/// The tags that determine the starting position and the rules of a game. The moves cannot be read without them.
 const OF_START: [&str; 3] = ["Variant", "SetUp", "FEN"];
 
-/// The maximum width of a line, in bytes.
+/// The maximum width in bytes of a line in PGN's export format.
 const MAX_LINE_WIDTH: usize = 79;
 
-/// What a game in the export format contains.
+/// Options for exporting a game as PGN: what is left out, and which tags are added.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub struct ExportFormat {
     /// Whether comments are left out.
@@ -40,17 +41,17 @@ pub struct ExportFormat {
     pub no_clocks: bool,
     /// Whether the command `[%eval]` is removed from comments.
     pub no_evals: bool,
-    /// Whether only the seven tags of the roster are written, and those that say how the game starts.
+    /// Whether all tags are left out except the seven-tag roster and the tags that determine the starting position.
     pub roster_only: bool,
-    /// Whether the tag `ECO` is set by the moves.
+    /// Whether the `ECO` tag is set to the code of the opening that the moves lead to.
     pub add_eco: bool,
-    /// Whether the tags `Opening` and `Variation` are set by the moves.
+    /// Whether the tags `Opening` and `Variation` are set to the names of the opening that the moves lead to.
     pub add_opening: bool,
-    /// Whether the tag `PlyCount` is set.
+    /// Whether the `PlyCount` tag is set to the number of half-moves.
     pub add_ply_count: bool,
 }
 
-/// The properties of a game that [`ExportFormat`] may add as tags.
+/// Properties of a game from which [`ExportFormat`] adds tags.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct ExportFacts {
     /// The ECO code, the family and the variation of the opening.
@@ -62,13 +63,14 @@ pub(crate) struct ExportFacts {
 }
 
 impl ExportFormat {
-    /// Returns `true` if the format needs the opening of a game.
+    /// Returns `true` if exporting a game requires its opening, because a tag for the opening is added.
     pub(crate) fn needs_openings(&self) -> bool {
         self.add_eco || self.add_opening
     }
 
-    /// Returns the game at the start of `text` in the export format, followed by a blank line. `untagged` is the variant
-    /// of games without a `Variant` tag.
+    /// Reads the game at the start of `text`, and returns it in PGN's export format, followed by a blank line.
+    /// `untagged` is the variant of games without a `Variant` tag. `facts` contains the properties that may be added as
+    /// tags.
     pub(crate) fn write(&self, text: &[u8], untagged: Variant, facts: &ExportFacts) -> Vec<u8> {
         let mut reader = GameReader::new(text)
             .with_variations(!self.no_variations)
@@ -86,7 +88,8 @@ impl ExportFormat {
         out.into_inner()
     }
 
-    /// Returns the tags of the game in their order, with the last value of each.
+    /// Returns the names and values of the tags to write, in this order. If a tag occurs several times in the game,
+    /// uses its last value.
     fn tags(&self, reader: &GameReader<'_>, facts: &ExportFacts) -> Vec<(String, String)> {
         let tags = reader.tags();
         let mut others: Vec<(String, String)> = Vec::new();
@@ -204,7 +207,8 @@ impl ExportFormat {
         out.end_with(facts.result.token())
     }
 
-    /// Returns the text of a comment with single blanks, without the commands that the format leaves out.
+    /// Returns the text of a comment to write: without the commands that are left out, such as `[%clk 0:02:59]`, and
+    /// with single blanks between words.
     fn comment(&self, comment: &[u8]) -> String {
         if self.no_comments {
             return String::new();
@@ -224,7 +228,7 @@ impl ExportFormat {
     }
 }
 
-/// Replaces each command that begins with `command`, such as `[%clk `, by a blank.
+/// Replaces each command in a comment that begins with `command`, such as `[%clk `, with a blank.
 fn without_command(text: &str, command: &str) -> String {
     let (mut kept, mut rest) = (String::with_capacity(text.len()), text);
     while let Some((before, from)) = rest.split_once(command)

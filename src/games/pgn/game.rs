@@ -1,4 +1,4 @@
-//! Reads one game after another: finds where a game begins, and reads its tags. The module
+//! Reads the games of a PGN text one after another: finds where each game begins, and reads its tags. The module
 //! [`movetext`](super::movetext) reads and skips the moves.
 //!
 //! [`Comments`] finds the ends of comments. A comment in braces may contain anything, even line breaks, blank lines and
@@ -43,15 +43,15 @@ pub struct GameReader<'a> {
     tags: Tags<'a>,
     /// The offset at which the current game begins.
     pub(super) game: usize,
-    /// The offset of the bracket of the current game's first tag.
+    /// The offset of the opening bracket of the current game's first tag, or `None` if the game has no tags.
     first_tag: Option<usize>,
     /// The offset at which the current game's last tag ends.
     tags_end: usize,
     /// The offset of the first comment between the last tag and the moves.
     pub(super) first_comment: Option<usize>,
-    /// The offset of the first text that does not belong to a game.
+    /// The offset of the first text that was skipped because it does not belong to a game.
     stray_text: Option<usize>,
-    /// The offset of the first damaged line among tags.
+    /// The offset of the first line between tags that was skipped because it is not a tag pair.
     bad_tag: Option<usize>,
     /// The end of the line that [`line_between_tags`](GameReader::line_between_tags) returned last.
     line_end: usize,
@@ -63,17 +63,17 @@ pub struct GameReader<'a> {
     pub(super) with_variations: bool,
     /// The number of variations that contain the current offset. Always 0 if the caller does not want variations.
     pub(super) depth: usize,
-    /// The offset of the byte after the outermost variation that contains the current offset.
+    /// The offset at which the outermost variation that contains the current offset ends.
     pub(super) variation_end: usize,
-    /// The number of moves in the main line of the current game that the caller has read, including null moves.
+    /// The number of moves of the current game's main line that have been read, including null moves.
     pub(super) moves: usize,
     /// How the last game began, or `None` before the first game.
     beginning: Option<Beginning>,
-    /// The offset of the asterisks that end the emphasis of Markdown in which the reader is.
+    /// The offset of the asterisks that end the current Markdown emphasis, as in `*Nf3*`. `None` outside of emphasis.
     pub(super) emphasis_end: Option<usize>,
-    /// Whether a blank has separated the letter of a piece from the rest of a move in the current game.
+    /// Whether the current game contains a move with a blank after the letter of its piece, such as `N f3`.
     pub(super) has_lone_pieces: bool,
-    /// Whether the moves of the current game cannot be read, so that the rest of them is skipped.
+    /// Whether the moves of the current game are damaged, so that the rest of them is skipped.
     pub(super) is_broken: bool,
 }
 
@@ -156,12 +156,12 @@ impl<'a> GameReader<'a> {
         self.bad_tag
     }
 
-    /// Forgets the [`stray_text`](GameReader::stray_text) and the [`bad_tag`](GameReader::bad_tag) found so far.
+    /// Resets [`stray_text`](GameReader::stray_text) and [`bad_tag`](GameReader::bad_tag) to `None`.
     pub(crate) fn forget_skipped(&mut self) {
         (self.stray_text, self.bad_tag) = (None, None);
     }
 
-    /// Returns the offset in the text of the next byte to read.
+    /// Returns the offset in the text of the next byte that will be read.
     pub fn offset(&self) -> usize {
         self.at
     }
@@ -233,9 +233,10 @@ impl<'a> GameReader<'a> {
         self.read_tags();
     }
 
-    /// Returns `true` if a move without a number or tags at the current offset begins a game. The move must be the first
-    /// one of the text, or on another line than the end of a game that began in the same way. Other moves after a game
-    /// are notes, as in `1-0 Nf3 wins faster`. `end_of_last` is the offset at which the last game ended.
+    /// Returns `true` if a move at the current offset begins a game, although neither tags nor a move number precede
+    /// it. This is only possible for the first move of the text, and after a game that began in the same way and ended
+    /// on an earlier line. Any other move after a game is a note, as in `1-0 Nf3 wins faster`. `end_of_last` is the
+    /// offset at which the last game ended.
     fn moves_may_begin(&self, end_of_last: usize) -> bool {
         match self.beginning {
             None => true,
@@ -283,8 +284,8 @@ impl<'a> GameReader<'a> {
         length > 0
     }
 
-    /// Skips markup outside of the moves at the current offset, and records it as text that belongs to no game. Returns
-    /// `false` if there is none.
+    /// Skips markup outside of movetext at the current offset, and records its offset as that of text that belongs to
+    /// no game. Returns `false` if there is no markup.
     fn pass_stray_markup(&mut self) -> bool {
         let start = self.at;
         let is_markup = self.pass_markup();
@@ -294,7 +295,7 @@ impl<'a> GameReader<'a> {
         is_markup
     }
 
-    /// Skips a comment, or a line that begins with the escape character `%`, if one begins at the current offset.
+    /// Skips a comment or a line that begins with the escape character `%`, if one begins at the current offset.
     /// Returns `false` if neither begins there.
     ///
     /// # Errors
@@ -343,8 +344,8 @@ impl<'a> GameReader<'a> {
             || self.is_line_start() && self.bad_tag_lines.contain(self.text, self.at)
     }
 
-    /// Returns `true` if the number after the tags at the current offset is the number of the next move of the current
-    /// game. The tags then do not begin a game.
+    /// Returns `true` if the current game continues after the tags at the current offset, because the move number after
+    /// them is the number of its next move. The tags then do not begin a new game.
     fn moves_go_on(&self) -> bool {
         self.depth == 0
             && number_after_tags(self.text, self.at)
@@ -366,10 +367,12 @@ impl<'a> GameReader<'a> {
         Some((first.checked_add(plies / 2)?, plies % 2 == 1))
     }
 
-    /// Skips a bracket that does not begin a tag pair, and the rest of its line.
+    /// Skips the rest of the line that begins with the bracket at the current offset. The bracket must not begin a tag
+    /// pair.
     ///
-    /// Keeps the line as a tag if it is a damaged `FEN` or `Variant` tag, because without this tag, the moves would be
-    /// played from a wrong position. If the value of the damaged tag cannot be parsed, the game is later rejected.
+    /// If the line is a damaged `FEN` or `Variant` tag, adds it to the tags of the game, because the moves would
+    /// otherwise be played from a wrong position. If the value of the damaged tag cannot be parsed, the game is later
+    /// rejected.
     #[cold]
     fn pass_bad_tag(&mut self) {
         self.bad_tag.get_or_insert(self.at);
@@ -383,7 +386,7 @@ impl<'a> GameReader<'a> {
     }
 
     /// Examines the bracket at the current offset, which does not begin a tag pair. Returns the offset at which to
-    /// continue reading. Also returns the tag if it is a damaged `FEN` or `Variant` tag.
+    /// continue reading and, if the line is a damaged `FEN` or `Variant` tag, this tag.
     fn damaged_start_tag(&self) -> (usize, Option<Tag<'a>>) {
         let end = end_of_bad_tag(self.text, self.at);
         (end, damaged_start_tag(self.text.passed(self.at, end)))
@@ -437,15 +440,15 @@ impl<'a> GameReader<'a> {
     }
 
     /// Returns `true` if the current game states a result that cannot be read, in the `Result` tag or after the moves.
-    /// A result after the moves is ignored if the tag contains a readable result. The moves must already have been
-    /// read.
+    /// An unreadable result after the moves is ignored if the tag contains a readable result. The moves must already
+    /// have been read.
     pub(crate) fn has_unreadable_result(&self) -> bool {
         let tag = self.tags.result();
         self.tags.has_unreadable_result() || (tag.is_none() && self.has_unreadable_marker)
     }
 
-    /// Returns `true` if `text`, which the reader has just returned as a move, is `0-0` at the end of the game. It is
-    /// then the result, and means that both sides lost. Elsewhere, `0-0` is castling.
+    /// Returns `true` if `text`, which the reader has just returned as a move, is `0-0` at the end of the game. It then
+    /// states the result that both sides lost. Elsewhere, `0-0` is castling.
     pub(crate) fn is_double_loss(&mut self, text: &[u8]) -> bool {
         GameResult::is_double_loss(text) && self.is_last(self.at)
     }
@@ -517,17 +520,17 @@ impl<'a> GameReader<'a> {
         }
     }
 
-    /// Examines text between the tags of a game. If it is neither a tag nor a comment, so that it must be skipped,
-    /// returns the offset at which to continue reading: at the next tag, or at the end of the line. Returns `None` for
-    /// any other text, and if the text may already belong to the moves. `is_line` is `true` if the text begins its line,
-    /// and `false` if it follows a tag.
+    /// Examines text between the tags of a game that is neither a tag nor a comment. If the text must be skipped,
+    /// returns the offset at which to continue reading: at the next tag, or at the end of the line. Returns `None` if
+    /// the text may already belong to the moves. `is_line` is `true` if the text begins its line, and `false` if it
+    /// follows a tag.
     ///
-    /// The text is recognized as follows:
+    /// The text is skipped in these cases:
     ///
-    /// - Text after a tag must not look like moves. In addition, a tag of this game must follow on one of the next
-    ///   lines, or moves must follow after a blank line.
-    /// - If a line looks like moves or opens a comment, the next tag must certainly belong to this game.
-    /// - Any other line must be followed by a tag of this game on one of the next lines, before a blank line.
+    /// - Text after a tag is skipped if it does not look like moves, and if either a tag of this game follows on one of
+    ///   the next lines, or moves follow after a blank line.
+    /// - A line that looks like moves or opens a comment is skipped if the next tag certainly belongs to this game.
+    /// - Any other line is skipped if a tag of this game follows on one of the next lines, before a blank line.
     fn end_of_text_between_tags(&mut self, is_line: bool) -> Option<usize> {
         let is_bracket = self.text.get(self.at) == Some(&b'[');
         if is_bracket && bracketed_number(self.text.ahead(self.at)) == 0 {
@@ -577,8 +580,8 @@ impl<'a> GameReader<'a> {
         }
     }
 
-    /// Returns the rest of the current line, without its line break. Finds the end of each line only once, because a
-    /// line may contain very many tags.
+    /// Returns the rest of the current line, without its line break. Remembers the end of the line, because a line may
+    /// contain very many tags.
     fn line_between_tags(&mut self) -> Text<'a> {
         if self.at >= self.line_end {
             self.line_end = self.text.line_end(self.at);
@@ -587,12 +590,12 @@ impl<'a> GameReader<'a> {
     }
 }
 
-/// The maximum distance in bytes between the closing brace of a comment and a line in the comment that looks like the
-/// start of a game. If this brace is farther away, the comment counts as unclosed, and the line as the start of a game.
+/// The maximum distance in bytes from a line in a comment that looks like the start of a game to the comment's closing
+/// brace. If the brace is farther away, the comment counts as unclosed, and the line as the start of a game.
 pub(super) const MAX_COMMENT_DISTANCE: usize = 1 << 20;
 
-/// The offset at which a comment ends: after its closing brace or, if the comment is not closed, at the start of the
-/// next game.
+/// The end of a comment: the offset after its closing brace or, if the comment is not closed, the start of the next
+/// game.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum CommentEnd {
     /// The comment is closed. Contains the offset of the byte after its closing brace.
@@ -614,10 +617,10 @@ pub(super) struct Comments {
 
 impl Comments {
     /// Finds the end of the comment whose opening brace is at the offset `open`. All calls must pass the same text,
-    /// because the last search is cached.
+    /// because the result of the last search is cached.
     ///
     /// If `text` is only a part of a file, [`CommentEnd::Unclosed`] may be wrong, because a closing brace may follow in
-    /// the rest of the file. This result is certain if `text` ends at the end of the file or at the start of a later
+    /// the rest of the file. `Unclosed` is certain if `text` ends at the end of the file or at the start of a later
     /// game, or if at least [`MAX_COMMENT_DISTANCE`] bytes of `text` follow the offset in the result.
     #[inline]
     pub(super) fn end_of(&mut self, text: Text<'_>, open: usize) -> CommentEnd {

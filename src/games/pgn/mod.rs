@@ -9,9 +9,9 @@
 //! move or move number. It ends with its termination marker, such as `1-0`, or where the tags of the next game
 //! begin. An unclosed comment or variation damages only the game that contains it; the next game is read normally.
 //!
-//! polybook does not use the reader of `pgn-reader`: it ends a game at a blank line and does not report the offset of
-//! a move. It also skips words that are not moves, so after a misspelled move, it assigns every later move to the
-//! wrong side.
+//! polybook does not use the reader of the crate `pgn-reader`, because that reader ends a game at a blank line, and
+//! does not report the offsets of moves. It also skips words that are not moves. After a misspelled move, it therefore
+//! assigns every later move to the wrong side.
 //!
 //! ```
 //! use polybook::pgn::{GameEnd, GameReader, GameResult, Token};

@@ -1,5 +1,5 @@
-//! Reads movetext: the moves of a game, with the move numbers, marks, comments, variations and termination markers
-//! between them. Skips variations, and the moves of games that are not needed.
+//! Reads movetext: the moves of a game, and the move numbers, annotations, comments, variations and termination markers
+//! between them. Variations are skipped unless the caller wants them.
 
 use memchr::memrchr2;
 use thiserror::Error;
@@ -26,26 +26,26 @@ pub enum Token<'a> {
     Move {
         /// The bytes of the move.
         text: &'a [u8],
-        /// The offset of the move in the text of the reader.
+        /// The offset of the move in the text passed to [`GameReader::new`](super::GameReader::new).
         offset: usize,
     },
     /// Text that is neither a move nor anything else that movetext may contain.
     Unreadable {
         /// The bytes of the text, up to the next blank.
         text: &'a [u8],
-        /// The offset of these bytes in the text of the reader.
+        /// The offset of these bytes in the text passed to [`GameReader::new`](super::GameReader::new).
         offset: usize,
     },
-    /// A null move: `--`, `Z0`, `null`, `@@@@` or `0000`. The side to move passes, which the rules of chess do not
-    /// allow, so the moves after it say nothing about openings.
+    /// A null move, written `--`, `Z0`, `null`, `@@@@` or `0000`: the side to move passes. The rules of chess do not
+    /// allow this, so the moves after it say nothing about openings.
     NullMove {
-        /// The offset of the null move in the text of the reader.
+        /// The offset of the null move in the text passed to [`GameReader::new`](super::GameReader::new).
         offset: usize,
     },
     /// The start of a variation, which is an alternative to the previous move. Only returned if
     /// [`GameReader::with_variations`](super::GameReader::with_variations) is on.
     BeginVariation,
-    /// The end of a variation. The line from which it branched continues.
+    /// The end of a variation. The next token belongs to the line from which the variation branched.
     EndVariation,
     /// The end of the game.
     End(GameEnd),
@@ -95,8 +95,8 @@ pub enum FlawKind {
     /// A word is not a move.
     #[error("not a move")]
     NotAMove,
-    /// The number of the first move is greater than 1, or the first move is Black's, but the game has no `FEN` tag. Only
-    /// the rest of the game is there.
+    /// The number of the first move is greater than 1, or the first move is Black's, but no `FEN` tag contains the
+    /// starting position. The moves before it are probably missing.
     #[error(
         "the game begins at move {number}{}, but no FEN tag says in which position: add this tag or the moves before",
         if *is_black { "..." } else { "" }
@@ -107,8 +107,8 @@ pub enum FlawKind {
         /// Whether the move is Black's.
         is_black: bool,
     },
-    /// The number 1 of a first move follows other moves of the game. Either another game begins there, or the numbers
-    /// are wrong.
+    /// The number 1 of White's first move follows other moves of the game. Either another game begins there, or the
+    /// numbers are wrong.
     #[error(
         "the move number 1 follows: if another game begins there, put a result such as * or a blank line before it"
     )]
@@ -144,7 +144,7 @@ impl<'a> GameReader<'a> {
     }
 
     /// Returns the next token, like [`next_token`](GameReader::next_token), and the offset at which its text begins.
-    /// If a move number precedes a move, the text begins at the number.
+    /// The text of a move begins at its move number, if it has one.
     pub(crate) fn next_token_with_begin(&mut self) -> (usize, Token<'a>) {
         let mut number = None;
         loop {
@@ -186,10 +186,9 @@ impl<'a> GameReader<'a> {
         token
     }
 
-    /// Reads the element at the current offset, which is inside a variation. The outermost variation ends at
-    /// [`variation_end`](GameReader::variation_end), whatever its text contains: neither a token nor the game goes over
-    /// this offset, and all variations that are open there end. Damaged text therefore affects only the variation
-    /// that contains it.
+    /// Reads the element at the current offset, which is inside a variation. The outermost variation always ends at
+    /// [`variation_end`](GameReader::variation_end), even if its text is damaged: no token extends beyond this offset,
+    /// and all variations that are open there end. Damaged text therefore affects only the variation that contains it.
     fn read_in_variation(&mut self) -> Option<Token<'a>> {
         if self.at >= self.variation_end {
             self.depth -= 1;
@@ -255,7 +254,7 @@ impl<'a> GameReader<'a> {
         None
     }
 
-    /// Reads an asterisk: the termination marker, or the emphasis of Markdown, as in `*Nf3*`.
+    /// Reads an asterisk, which is either the termination marker or the start of Markdown emphasis, as in `*Nf3*`.
     #[cold]
     fn read_asterisk(&mut self) -> Option<Token<'a>> {
         let ahead = self.text.ahead(self.at);
@@ -300,12 +299,12 @@ impl<'a> GameReader<'a> {
         None
     }
 
-    /// Returns the next word of the main line if only blanks and move numbers precede it and a blank follows it.
-    /// Otherwise returns `None`. Does not advance past the word.
+    /// Returns the next word of the main line without advancing past it. Returns `None` if anything other than blanks
+    /// and move numbers precedes the word, or if no blank follows it.
     ///
-    /// This is a fast path for common moves. If [`read_word`](crate::chess::position::read_word) finds a legal move for the
-    /// word, call [`take_word`](GameReader::take_word) to advance past it. Otherwise call [`next_token`], which reads
-    /// the same word again.
+    /// This is a fast path for common moves. If [`read_word`](crate::chess::position::read_word) finds a legal move for
+    /// the word, call [`take_word`](GameReader::take_word) to advance past it. Otherwise call [`next_token`], which
+    /// reads the same word again.
     ///
     /// [`next_token`]: GameReader::next_token
     #[inline(always)]
@@ -314,7 +313,7 @@ impl<'a> GameReader<'a> {
         Word::before_blank(self.text.first_chunk(self.at)?)
     }
 
-    /// Advances past blanks and the numbers of moves, and stops at a letter. Returns `None` if it stops at anything else.
+    /// Advances past blanks and move numbers to a letter. Returns `None` if anything else comes first.
     #[inline(always)]
     fn pass_numbers(&mut self) -> Option<()> {
         loop {
@@ -344,9 +343,9 @@ impl<'a> GameReader<'a> {
         }
     }
 
-    /// Reads the next move of the main line if only blanks and move numbers precede it, and if it is [plain](is_plain) or
-    /// castling. Otherwise returns `None`, and [`next_token`](GameReader::next_token) reads what follows. The reader must
-    /// not be inside a variation.
+    /// Reads the next move of the main line if only blanks and move numbers precede it, and if it is castling or
+    /// [plain](is_plain), like most moves. Otherwise returns `None`; call [`next_token`](GameReader::next_token) to
+    /// read what follows. The reader must not be inside a variation.
     #[inline(always)]
     fn read_plain_move(&mut self) -> Option<&'a [u8]> {
         self.pass_numbers()?;
@@ -405,8 +404,8 @@ impl<'a> GameReader<'a> {
         self.read_odd_move(end)
     }
 
-    /// Reads a word that the fast path for plain moves did not read, for example castling or a move followed by a
-    /// symbol. The word begins with a letter or figurine at the current offset. `end` is the offset of the first byte
+    /// Reads a word that the fast path for plain moves does not handle, for example castling or a move followed by a
+    /// symbol. The word begins with a letter or figurine at the current offset. `end` is the offset of its first byte
     /// that is not a [move byte](is_move_byte). If the word forms no token, skips it and returns `None`.
     #[cold]
     #[inline(never)]
@@ -440,12 +439,13 @@ impl<'a> GameReader<'a> {
         }
     }
 
-    /// Reads a move whose first letter, `piece` at the offset `offset`, is separated from the rest of the move, as in
-    /// `N f3`. Returns `None` if `piece` is a mark instead, or if nothing that could belong to a move follows it.
+    /// Reads a move with a blank between the letter of its piece and the rest, as in `N f3`. `piece` is this letter, at
+    /// the offset `offset`. Returns `None` if the letter is a mark instead, or if nothing that could belong to a move
+    /// follows it.
     ///
-    /// The letters `N` and `D` also mark novelties and diagrams. They are such marks if a move precedes them, unless a
-    /// square follows. In `e4 N f6`, it remains unknown which of the two is meant, so the letter is
-    /// [`Token::Unreadable`], unless an earlier move of the game was written like `2. N f3`.
+    /// The letters `N` and `D` can also mark a novelty or a diagram. They count as marks if they follow a move and no
+    /// square follows them. In `e4 N f6`, the meaning of the letter is unclear, so it becomes [`Token::Unreadable`],
+    /// unless an earlier move of the game was written like `2. N f3`.
     fn read_lone_piece(&mut self, offset: usize, piece: &'a [u8]) -> Option<Token<'a>> {
         let may_be_mark = matches!(piece, b"N" | b"D") && self.follows_move(offset);
         let rest = self.text.ahead(self.at);
@@ -543,8 +543,8 @@ impl<'a> GameReader<'a> {
     }
 
     /// Returns the offset at which the move that begins at `offset` ends. `end` is the offset of the first byte that is
-    /// not a [move byte](is_move_byte). Parentheses, `e.p.`, dashes and multiplication signs at `end` may nevertheless
-    /// belong to the move, as in `e8(Q)` and `e×d5`.
+    /// not a [move byte](is_move_byte). Parentheses, `e.p.`, dashes and multiplication signs at `end` may still belong
+    /// to the move, as in `e8(Q)` and `e×d5`.
     fn end_of_move(&self, offset: usize, mut end: usize) -> usize {
         loop {
             let rest = self.text.ahead(end);
@@ -600,10 +600,9 @@ impl<'a> GameReader<'a> {
         }
     }
 
-    /// Returns `true` if a letter in parentheses after a move denotes the piece of a promotion, as in `e8(Q)`. The result
-    /// is `true` if two conditions are met: the text from `offset` to `end`, before the parenthesis, is the move of a pawn
-    /// to the last rank, and `letter` denotes a piece in one of the supported
-    /// [languages](crate::chess::position::PieceLetters).
+    /// Returns `true` if a letter in parentheses after a move is the piece of a promotion, as in `e8(Q)`. This is the
+    /// case if the text from `offset` to `end`, before the parenthesis, is a pawn move to the last rank, and if
+    /// `letter` denotes a piece in one of the supported [languages](crate::chess::position::PieceLetters).
     fn is_promoted(&self, offset: usize, end: usize, letter: u8) -> bool {
         let pawn_move = self.text.behind(offset, end);
         let square = match pawn_move {
@@ -664,8 +663,8 @@ impl<'a> GameReader<'a> {
         }
     }
 
-    /// Returns the token for the end of the current game if the moves after the number at `offset` would be played from
-    /// a wrong position. Otherwise returns `None`.
+    /// Returns the token for the end of the current game if the move number at `offset` shows that moves are missing
+    /// before it, or that another game begins there. Otherwise returns `None`.
     #[cold]
     fn end_before_number(&mut self, offset: usize) -> Option<Token<'a>> {
         match self.moves {
@@ -676,9 +675,10 @@ impl<'a> GameReader<'a> {
         }
     }
 
-    /// Returns the token for the end of the current game, and skips its moves, if the number at `offset` is that of a
-    /// later move than the first one of a game, and no tag says in which position the game begins. No move must have
-    /// been read.
+    /// Ends the current game if its first move has a number greater than that of a game's first move, but no tag
+    /// contains the starting position. In this case, skips the moves and returns the token for the end of the game.
+    /// Otherwise returns `None`. `offset` is the offset of the number. The caller must not have read a move of the
+    /// game.
     fn end_before_late_move(&mut self, offset: usize) -> Option<Token<'a>> {
         if self.depth > 0 || self.is_broken || self.tags().fen().is_some() {
             return None;
@@ -687,9 +687,9 @@ impl<'a> GameReader<'a> {
         Some(self.broken(FlawKind::NoStart { number, is_black }, offset))
     }
 
-    /// Returns the token for the end of the current game if the number 1 of White's first move is at `offset`. Moves must
-    /// precede it. After a blank line, the next game begins there. Elsewhere, the numbers may also be wrong, so the rest of
-    /// the moves is skipped.
+    /// Ends the current game if the number 1 of White's first move is at `offset`, after other moves. After a blank
+    /// line, this number begins the next game. Elsewhere, the numbers may be wrong, so the rest of the moves is
+    /// skipped. Returns the token for the end of the game, or `None` if another number is at `offset`.
     fn end_before_first_move(&mut self, offset: usize) -> Option<Token<'a>> {
         let mv = after_first_number(self.text.ahead(offset))?;
         let may_be_move = mv.first().is_some_and(u8::is_ascii_alphabetic) || figurine(mv) > 0;
@@ -721,8 +721,8 @@ impl<'a> GameReader<'a> {
     }
 
     /// Returns `true` if the zeros at `offset` are the decimal places of a number, such as the evaluation `0.00`.
-    /// Returns `false` if they are castling, as in `4.00`. This is the case if 4 is the number of the next move, or if
-    /// the number of the next move is unknown.
+    /// Returns `false` if they may be castling after a move number, as in `4.00`: if the number before the dot is that
+    /// of the next move, or if the number of the next move is unknown.
     #[cold]
     fn is_fraction(&self, offset: usize) -> bool {
         let whole = self.text.behind(self.game, offset).strip_suffix(b".");
@@ -737,8 +737,8 @@ impl<'a> GameReader<'a> {
         number == 0 || is_known && !is_expected
     }
 
-    /// Reads a termination marker such as `1-0`, or castling written with zeros. `end` is the offset after the digits
-    /// at the start of the word. If the word forms no token, skips it and returns `None`.
+    /// Reads a word that starts with digits and may be a termination marker such as `1-0`, or castling written with
+    /// zeros. `end` is the offset after these digits. If the word forms no token, skips it and returns `None`.
     #[cold]
     fn read_marker(&mut self, end: usize) -> Option<Token<'a>> {
         let offset = self.at;
@@ -938,11 +938,9 @@ impl<'a> GameReader<'a> {
         looks_like_move(without_marks(first_word(rest)))
     }
 
-    /// Returns `true` if the move at the current offset was certainly played in the game. The annotation before the
-    /// move begins at `offset`. If the annotation is a sign such as ∆ ("with the idea"), the move may be only an idea.
-    ///
-    /// The move was certainly played if a move number precedes the annotation, as in `2. ∆ Nf3`, or if a move would
-    /// otherwise be missing between two move numbers, as in `1. e4 ∆ e5 2.`.
+    /// Returns `true` if the move at the current offset was certainly played in the game. An annotation at `offset`
+    /// precedes the move. If this annotation is a sign such as ∆ ("with the idea"), the move may be only an idea of the
+    /// annotator.
     fn is_next_move(&self, offset: usize) -> bool {
         let (before, word) = last_word(self.text.behind(self.game, offset));
         let first = match leading_number(word) {
@@ -1008,7 +1006,7 @@ fn signs_before_move(word: &[u8]) -> usize {
     }
 }
 
-/// Returns `true` if `annotation` contains a sign such as `∆` ("with the idea"), after which moves follow that were not
+/// Returns `true` if `annotation` contains a sign such as `∆` ("with the idea"). The moves after such a sign were not
 /// played in the game.
 fn text_means_idea(annotation: &[u8]) -> bool {
     let text = str::from_utf8(annotation).unwrap_or_default();
@@ -1085,8 +1083,8 @@ impl<'a> GameReader<'a> {
         self.rest_of_moves(|_| {})
     }
 
-    /// Counts the half-moves of the main line from the current offset to the end of the game or to the first null move.
-    /// Returns their number and how the game ended.
+    /// Counts the half-moves of the main line, from the current offset to the end of the game or to the first null
+    /// move. Returns the number, and how the game ended.
     pub fn count_moves(&mut self) -> (usize, GameEnd) {
         let (mut plies, mut is_legal) = (0, true);
         let end = self.rest_of_moves(|text| {
@@ -1109,8 +1107,8 @@ impl<'a> GameReader<'a> {
         read
     }
 
-    /// Reads the parenthesis at the current offset, which opens a variation. If variations are wanted, enters the
-    /// variation and returns its token. Otherwise skips the variation and returns `None`.
+    /// Reads the opening parenthesis of a variation at the current offset. If the caller wants variations, enters the
+    /// variation and returns the token for its start. Otherwise skips the variation and returns `None`.
     pub(super) fn enter_variation(&mut self) -> Option<Token<'a>> {
         let open = self.at;
         if self.depth == 0 {

@@ -1,4 +1,5 @@
-//! Names of players in filters: the names in games that they match, and similar names if they match none.
+//! Compares the names of players in filters with the names in games: collects the names that match and, if there are
+//! none, similar names to suggest.
 
 use std::{cmp::Reverse, hash::BuildHasher};
 
@@ -9,8 +10,8 @@ use crate::{error::plural, provenance::shortened};
 
 /// The maximum number of similar names that a message about an unknown name suggests.
 const MAX_SUGGESTIONS: usize = 3;
-/// The minimum similarity between an unknown name and a name that a message suggests, in thousandths, as [`likeness`]
-/// computes it.
+/// The minimum similarity of an unknown name and a name that is suggested for it, in thousandths. The function
+/// [`likeness`] computes it.
 const MIN_LIKENESS: u32 = 600;
 /// The minimum similarity, in thousandths, of two names that may be spellings of the same name.
 const SPELLING_LIKENESS: u32 = 900;
@@ -19,18 +20,18 @@ const INITIAL_LIKENESS: f64 = 0.9;
 /// The maximum number of letters of a name that are compared. It limits how long a comparison takes, because this time
 /// grows with the square of the length.
 const MAX_COMPARED_LETTERS: usize = 64;
-/// The maximum number of matched names whose games [`PlayerNames`] counts. Together with [`MAX_NAME_BYTES`], it limits
-/// the memory for the names to about 3 MB.
+/// The maximum number of different names for which [`PlayerNames`] counts games. Together with [`MAX_NAME_BYTES`], it
+/// limits the memory for the names to about 3 MB.
 const MAX_COUNTED: usize = 10_000;
 /// The maximum number of names that [`PlayerNames::matched`] returns.
 const MAX_MATCHED: usize = 100;
 /// The maximum length in bytes of a name that is kept for a message. A PGN file may contain names of several megabytes.
 const MAX_NAME_BYTES: usize = 200;
-/// The maximum number of comparisons between the names in games and the names in a filter. Names are compared until the
-/// filter matches one of them. The limit keeps the duration of all comparisons below about two seconds, and the memory
-/// for the hashes of the names below about 16 MiB.
+/// The maximum number of comparisons of a name in a game with a name in a filter, made to find similar names until a
+/// name in a game matches. The limit keeps the total time below about two seconds, and the memory for the hashes of the
+/// names below about 16 MiB.
 const MAX_COMPARISONS: usize = 1_000_000;
-/// The maximum number of names that [`PlayerNames::note`] lists.
+/// The maximum number of names that the message from [`PlayerNames::note`] lists.
 const MAX_LISTED: usize = 4;
 
 /// Returns the end of a message about an unknown name, such as `: did you mean "Tal"?`. Returns an empty string
@@ -60,8 +61,8 @@ struct SimilarName {
 }
 
 impl SimilarName {
-    /// Returns the sort key of the name: the most similar names first. Of the names that may be another spelling of the
-    /// unknown name, those with the most games come first.
+    /// Returns a sort key by which the most similar names come first. Names that may be other spellings of the unknown
+    /// name count as equally similar, and are sorted by number of games in descending order.
     fn rank(&self) -> (Reverse<u32>, Reverse<u64>, Reverse<u32>, usize, String) {
         (
             Reverse(self.likeness.min(SPELLING_LIKENESS)),
@@ -81,7 +82,7 @@ impl NearestNames {
         }
     }
 
-    /// Adds `name`, which occurs in `games` games, if it is among the most similar names.
+    /// Adds `name`, which occurs in `games` games, if it is one of the most similar names so far.
     pub(crate) fn offer(&mut self, name: &str, games: u64) {
         let compared = normalized(beginning(name));
         let likeness = likeness(&self.wanted, &compared);
@@ -108,7 +109,7 @@ impl NearestNames {
     }
 }
 
-/// Returns `name` as messages show it: shortened to [`MAX_NAME_BYTES`].
+/// Returns `name`, shortened to [`MAX_NAME_BYTES`] bytes for a message.
 fn shown(name: &str) -> String {
     shortened(name, MAX_NAME_BYTES)
 }
@@ -119,8 +120,8 @@ fn beginning(name: &str) -> &str {
     end.map_or(name, |(end, _)| &name[..end])
 }
 
-/// Compares each word of `wanted` with the most similar word of `name`, and returns the mean similarity in thousandths.
-/// Only the first [`MAX_COMPARED_LETTERS`] letters are compared.
+/// Returns the similarity of two names in thousandths: the mean similarity of each word in `wanted` and the most
+/// similar word in `name`. Only the first [`MAX_COMPARED_LETTERS`] letters are compared.
 fn likeness(wanted: &str, name: &str) -> u32 {
     let (wanted, name) = (beginning(wanted), beginning(name));
     // An apostrophe belongs to its word: the end of "King's" is not an initial.
@@ -160,8 +161,8 @@ pub(crate) struct PlayerNames {
     /// The names in the filter.
     wanted: Vec<String>,
     how: NameMatch,
-    /// Maps the hash of each matched name, after folding, to one spelling of the name, as messages show it, and to the
-    /// number of games with the name.
+    /// The matched names. The key is the hash of the folded name. The value is one spelling of the name, as messages
+    /// show it, and the number of games with the name.
     matched: FxHashMap<u64, (String, u64)>,
     nearest: Vec<NearestNames>,
     /// The hashes of the names that were compared with the names in the filter.
@@ -181,8 +182,8 @@ impl PlayerNames {
         }
     }
 
-    /// Counts `games` games of the player `name`, whose name matches the filter. Ignores further names if
-    /// [`MAX_COUNTED`] names have been added.
+    /// Adds `games` games of the player `name`, whose name matches the filter. Ignores further names if the collection
+    /// already contains [`MAX_COUNTED`] names.
     pub(crate) fn add_matched(&mut self, name: &str, games: u64) {
         let key = FxBuildHasher.hash_one(normalized(name));
         if self.matched.len() < MAX_COUNTED || self.matched.contains_key(&key) {
@@ -196,7 +197,7 @@ impl PlayerNames {
     }
 
     /// Adds the name of a player that does not match the filter, if it is similar to a name in the filter. Has no
-    /// effect after the first match, or when [`MAX_COMPARISONS`] is reached.
+    /// effect after the first match, or after [`MAX_COMPARISONS`] comparisons.
     pub(crate) fn add_other(&mut self, name: &str) {
         let is_full = (self.seen.len() + 1) * self.wanted.len() > MAX_COMPARISONS;
         if self.matched.is_empty() && !is_full && self.seen.insert(FxBuildHasher.hash_one(name)) {
@@ -206,14 +207,13 @@ impl PlayerNames {
         }
     }
 
-    /// Returns the matched names with the most games, at most [`MAX_MATCHED`], sorted by number of games in descending
-    /// order.
+    /// Returns the matched names in descending order of their numbers of games, at most [`MAX_MATCHED`] of them.
     pub(crate) fn matched(&self) -> Vec<String> {
         let names = self.most_frequent(MAX_MATCHED).into_iter();
         names.map(|(name, _)| name.clone()).collect()
     }
 
-    /// Returns the matched names with the most games, at most `most`, with their numbers of games.
+    /// Returns the matched names with the most games, at most `most` of them. Each name comes with its number of games.
     fn most_frequent(&self, most: usize) -> Vec<&(String, u64)> {
         let mut names = Vec::from_iter(self.matched.values());
         names.sort_by_cached_key(|(name, games)| (Reverse(*games), normalized(name)));
@@ -221,8 +221,8 @@ impl PlayerNames {
         names
     }
 
-    /// Returns a message that lists the matched names if there are more of them than names in the filter, which means
-    /// that the filter may match unintended players. Otherwise, returns `None`.
+    /// Returns a message that lists the matched names if they are more than the names in the filter. In this case, the
+    /// filter may match players that the user did not mean. Otherwise returns `None`.
     pub(crate) fn note(&self) -> Option<String> {
         let count = self.matched.len();
         if count <= self.wanted.len() {
@@ -244,8 +244,8 @@ impl PlayerNames {
         ))
     }
 
-    /// Returns the end of a message which says that no game passes the filter, such as `: did you mean "Tal"?`. Returns
-    /// an empty string if a name matched or if no name is similar.
+    /// Returns the end of a message that no game passes the filter, such as `: did you mean "Tal"?`. Returns an empty
+    /// string if a name matched, or if no name is similar.
     pub(crate) fn did_you_mean(self) -> String {
         if !self.matched.is_empty() {
             return String::new();

@@ -1,4 +1,4 @@
-//! Reads and plays the games of PGN files on several threads. The results are in the order of the games.
+//! Reads the games of PGN files on several threads, and plays their moves. The results have the order of the games.
 //!
 //! [`SkippedParts`] warns about parts of an input that were skipped, such as games of unknown variants.
 
@@ -37,7 +37,7 @@ pub struct Games<'a> {
     pub memory: Memory,
     /// The number of reading threads, or 0 for one per core.
     pub threads: usize,
-    /// The meter for displaying progress. It gets the total number of bytes and the number of bytes read so far.
+    /// A progress meter. It is told the total number of bytes, and the number of bytes read so far.
     pub meter: &'a Meter,
 }
 
@@ -46,7 +46,7 @@ pub struct Games<'a> {
 pub(crate) struct ReadGames {
     /// The number of games.
     pub games: u64,
-    /// The games that were not played because their variant is unknown.
+    /// The numbers of games that were skipped because their variant is unknown.
     pub unknown_variants: UnknownVariants,
     /// Warnings about parts of the inputs that were skipped, one line each.
     pub skipped: Vec<String>,
@@ -64,7 +64,7 @@ impl Games<'_> {
     /// Reads all games on several threads. Calls `read` for each game on one of these threads. Calls `take` on the
     /// calling thread with each result of `read`, in the order of the games.
     ///
-    /// The arguments of `read` are the text of a batch of games, and a reader of this text. The reader has just read
+    /// The arguments of `read` are the text of a batch of games, and a reader of this text. The reader has already read
     /// the tags of a game, and `read` must read the moves of this game to the end. The arguments of `take` are the
     /// number of the game, counted from 1 over all inputs, and the result of `read`.
     ///
@@ -159,21 +159,20 @@ pub(crate) fn start_of(tags: &Tags<'_>) -> Result<(Variant, VariantPosition), St
     }
 }
 
-/// The outcome of playing the moves of a game: the result that is stated after the moves and, if some moves could not
-/// be played, the reason.
+/// The outcome of playing the moves of a game: the result after the moves and, if not all moves could be played, the
+/// reason.
 #[derive(Default)]
 pub(crate) struct Ending {
     /// The result that the termination marker states, or `None` if the game has no marker or its text is damaged.
     pub marker: Option<GameResult>,
-    /// The first move that cannot be played, and the reason. `None` if there is no such move.
+    /// A description of the first move that cannot be played, with the reason. `None` if all moves can be played.
     pub illegal: Option<String>,
     /// The reason why the rest of the game's text cannot be read, or `None` if all of it was read.
     pub flaw: Option<String>,
 }
 
 impl Ending {
-    /// Returns the reason why some moves of the game could not be played or read. Returns `None` if there is no such
-    /// move.
+    /// Returns the reason why not all moves of the game could be read and played, or `None` if all of them could.
     pub fn problem(self) -> Option<String> {
         self.illegal.or(self.flaw)
     }
@@ -200,7 +199,7 @@ impl<P: Rules, F: FnMut(&Keyed<P>, Move, usize) -> bool> MoveReceiver<P> for F {
 
 /// The reason why a main line was not played further.
 pub(crate) enum LineStop<'a> {
-    /// The receiver ended the line after the last move.
+    /// The receiver ended the line by returning `false` for the last move.
     Receiver,
     /// The game has ended.
     End(GameEnd),
@@ -215,7 +214,7 @@ pub(crate) struct IllegalMove<'a> {
     pub text: &'a [u8],
     /// The offset of the move in the text of the reader.
     pub offset: usize,
-    /// The reason why the move cannot be played, and advice if the mistake is recognized.
+    /// The reason why the move cannot be played, with advice if the mistake is recognized.
     pub reason: String,
 }
 
@@ -227,9 +226,9 @@ impl IllegalMove<'_> {
     }
 }
 
-/// Plays the main line of the current game of `games`, from the current offset and the position `pos` to the first move
-/// that cannot be played. Passes each move to `moves`. Leaves the position after the last move in `pos`, and `games`
-/// after the token that ended the line. `letters` is the language of the piece letters.
+/// Plays the main line of the current game, starting at the current offset of `games` and in the position `pos`, up to
+/// the first move that cannot be played. Passes each move to `moves`. Afterwards, `pos` is the position after the last
+/// move, and `games` is after the token that ended the line. `letters` is the language of the piece letters.
 // This is one loop because it runs once per half-move of every game.
 #[inline(always)]
 pub(crate) fn play_main_line<'a, P: Rules>(
@@ -369,8 +368,8 @@ pub(crate) fn play_from_start(
     })
 }
 
-/// Converts the value that the reader returned at the end of a game to an [`Ending`] in which `illegal` is `None`. The
-/// caller must set this field if a move could not be played.
+/// Converts the end of a game that the reader returned to an [`Ending`] in which `illegal` is `None`. The caller must
+/// set this field if a move could not be played.
 fn ending(end: GameEnd) -> Ending {
     let (marker, flaw) = match end {
         GameEnd::Complete(marker) => (marker, None),
@@ -383,10 +382,11 @@ fn ending(end: GameEnd) -> Ending {
     }
 }
 
-/// Data for warnings about parts of an input that were skipped because they do not belong to any game.
+/// Descriptions and offsets of the parts of an input that were skipped because they do not belong to any game. Warnings
+/// are made from them.
 #[derive(Clone, Default)]
 pub(crate) struct SkippedParts {
-    /// A description of the files in a zip archive that were not read.
+    /// A description of the files in a zip archive that were skipped.
     pub files: Option<String>,
     /// The byte offset, in the decompressed input, of the first text that does not belong to any game.
     pub stray_text: Option<u64>,
@@ -403,15 +403,15 @@ impl SkippedParts {
         self.bad_tag = self.bad_tag.or(reader.bad_tag().map(place));
     }
 
-    /// Adds `later`, the skipped parts of a later section of the same input, to `self`. For each kind of part, keeps
-    /// only the first offset.
+    /// Adds the parts that were skipped in a later section of the same input. Keeps only the first offset for each kind
+    /// of part.
     pub fn join(&mut self, later: SkippedParts) {
         self.files = self.files.take().or(later.files);
         self.stray_text = self.stray_text.or(later.stray_text);
         self.bad_tag = self.bad_tag.or(later.bad_tag);
     }
 
-    /// Returns one warning for each kind of part that was skipped. The warnings name `file`.
+    /// Returns one warning about `file` for each kind of part that was skipped.
     pub fn warnings(&self, file: &Path) -> Vec<String> {
         let file = file.display();
         let at = |what, offset: Option<u64>| {
@@ -429,21 +429,20 @@ impl SkippedParts {
     }
 }
 
-/// The maximum number of unknown variants that warnings name. It is limited because every game of an input may name a
-/// different variant.
+/// The maximum number of unknown variants that warnings name. Without a limit, there could be a warning for every game.
 pub(crate) const NAMED_VARIANTS: usize = 20;
 
-/// The numbers of games that were skipped because their variant is unknown, one number for each unknown variant.
+/// The numbers of games that were skipped because of their unknown variants, by name of the variant.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub(crate) struct UnknownVariants {
     games: BTreeMap<String, u64>,
-    /// The number of games whose variants are not listed by name.
+    /// The number of games of further variants, whose names were not kept.
     more: u64,
 }
 
 impl UnknownVariants {
-    /// Returns the name in the `Variant` tag of a game if polybook does not know the variant, otherwise `None`. The
-    /// name is shortened to 40 characters.
+    /// Returns the variant that the `Variant` tag of a game names if polybook does not support it, otherwise `None`.
+    /// The name is shortened to 40 characters.
     pub fn name(tags: &Tags<'_>) -> Option<String> {
         let is_unknown = tags.named_variant().is_err();
         is_unknown.then(|| {

@@ -20,12 +20,12 @@ pub enum GameResult {
     Unknown,
 }
 
-/// The maximum length in bytes of a text that can be a result. The text is measured after its blanks have been removed
-/// and all of its characters have been converted to ASCII.
+/// The maximum length in bytes of a text that can be a result, without its blanks and with all characters converted to
+/// ASCII.
 const MAX_TEXT_LENGTH: usize = "1/2-1/2".len();
 
-/// The maximum length in bytes of a word that can be a termination marker with signs around it. The spelling of a result
-/// has at most 13 bytes.
+/// The maximum length in bytes of a word that can be a termination marker with other signs around it. A result itself
+/// has at most 13 bytes, however it is spelled.
 pub(super) const MAX_MARKER_LENGTH: usize = 32;
 
 impl GameResult {
@@ -123,8 +123,8 @@ impl GameResult {
         if is_score { second + 1 } else { 0 }
     }
 
-    /// Parses `word` as a termination marker, which states the result after the moves of a game. Returns `None` for any
-    /// other word, and for a word that could also be castling (`0-0`) or an annotation (`+--`).
+    /// Parses `word` as a termination marker: the result of the game after its moves. Returns `None` for any other
+    /// word, and for a word that could also be castling (`0-0`) or an annotation (`+--`).
     pub(super) fn from_marker(word: &[u8]) -> Option<GameResult> {
         GameResult::from_token(word).or_else(|| {
             let (result, certainty) = spelled(word)?;
@@ -140,8 +140,8 @@ impl GameResult {
         (certainty != Certainty::MayBeCastling).then_some(result)
     }
 
-    /// Parses a termination marker that is glued to signs, such as `1-0#`, `‘1-0’` or `½-½∆`. Returns `None` for any
-    /// other word.
+    /// Parses a termination marker with signs directly before or after it, such as `1-0#`, `‘1-0’` or `½-½∆`. Returns
+    /// `None` for any other word.
     pub(super) fn from_marker_among_signs(word: &[u8]) -> Option<GameResult> {
         let text = str::from_utf8(word).ok()?;
         let is_sign = |sign: char| !sign.is_alphanumeric();
@@ -152,8 +152,8 @@ impl GameResult {
         GameResult::from_marker(marker.as_bytes())
     }
 
-    /// Returns `true` if `text` is a result such as `0-0`. Such a text means either castling, or that both sides lost
-    /// the game.
+    /// Returns `true` if `text` is a result such as `0-0`, which means that both sides lost the game. Among moves, the
+    /// same text can be castling.
     pub(super) fn is_double_loss(text: &[u8]) -> bool {
         spelled(text).is_some_and(|(_, certainty)| certainty == Certainty::MayBeCastling)
     }
@@ -179,7 +179,7 @@ impl GameResult {
         Some((result, end, certainty != Certainty::Marker))
     }
 
-    /// Returns the length in bytes of a termination marker at the end of a word, directly after a move, as in `Qg20-1`.
+    /// Returns the length in bytes of a termination marker that ends a word without a blank before it, as in `Qg20-1`.
     /// Returns 0 if the word does not end with a marker.
     pub(super) fn glued_length(word: &[u8]) -> usize {
         let before = without_last(word, b"1/2")
@@ -255,8 +255,8 @@ fn spelled(text: &[u8]) -> Option<(GameResult, Certainty)> {
     })
 }
 
-/// Parses a text that consists only of a result. Returns the result, and how certain it is that the text is a result:
-/// for example, `0-0` can also be castling. Returns `None` for any other text.
+/// Parses a text that consists only of a result. Returns the result, and how certain it is that the text is one,
+/// because `0-0`, for example, can also be castling. Returns `None` for any other text.
 fn spelled_exactly(text: &[u8]) -> Option<(GameResult, Certainty)> {
     let mut plain = [0; MAX_TEXT_LENGTH];
     let mut length = 0;

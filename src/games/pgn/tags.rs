@@ -1,9 +1,9 @@
 //! Reads tag pairs, such as `[White "Morphy, Paul"]`.
 //!
-//! A tag ends with its line, so an unclosed tag damages at most itself. A value may continue on the next lines only
-//! if it is closed there, before a blank line, another tag or the end of a game. Quotes inside a value need no
-//! backslash, because the value ends at the quote before a `]` or before the end of the line. Instead of the quotes of
-//! the PGN standard, [other quotation marks](MARKS) may be around a value, which then ends on its line.
+//! A tag ends with its line, so an unclosed tag damages no other tag. A value may continue on the next lines only if it
+//! is closed there, before a blank line, another tag or the end of a game. Quotes inside a value need no backslash,
+//! because the value ends at the quote before a `]` or before the end of the line. A value may also be enclosed in
+//! [other quotation marks](MARKS) than those of the PGN standard, and then ends on its line.
 
 use std::borrow::Cow;
 
@@ -19,20 +19,21 @@ use crate::chess::position::{LineError, UnknownVariant, Variant, game_start, loo
 /// The maximum length in bytes of a tag's value after its first line: 1 MiB. Most values have a single line.
 pub(super) const MAX_CONTINUATION_LENGTH: usize = 1 << 20;
 
-/// The maximum length in bytes of a damaged line between the tags of a game, and of several such lines. After longer
-/// ones, the reader does not look for further tags of this game.
+/// The maximum length in bytes of a damaged line between the tags of a game, and of several such lines together. If
+/// they are longer, the reader does not look for further tags of the game.
 const MAX_BAD_TAG_LENGTH: usize = 4096;
 
-/// The maximum number of tags that are kept for one game. Further tags are kept only if polybook itself uses them.
+/// The maximum number of tags that are kept for one game, apart from further tags that polybook itself uses.
 const MAX_TAGS: usize = 256;
 
-/// Defines the names of the tags that are kept even if a game has very many tags. They are needed to filter, replay or
-/// index games.
+/// Defines the names of the tags that are kept even if a game has very many tags, because they are needed to filter,
+/// replay or index games.
 macro_rules! used_tags {
     ($($name:literal)*) => {
         const USED_TAGS: &[&[u8]] = &[$($name),*];
 
-        /// Returns `true` if [`USED_TAGS`] contains `name`. Faster than a search, because each tag is looked up.
+        /// Returns `true` if [`USED_TAGS`] contains `name`. This is faster than a search in the list, which matters
+        /// because every tag is looked up.
         fn is_used(name: &[u8]) -> bool {
             matches!(name, $($name)|*)
         }
@@ -44,7 +45,7 @@ used_tags! {
     b"Variant" b"TimeControl" b"UTCDate" b"PlyCount" b"EventDate" b"EventType"
 }
 
-/// A tag pair of PGN, such as `[White "Tal"]`. The value contains the bytes of the file without decoding.
+/// A tag pair of PGN, such as `[White "Tal"]`. The value contains the undecoded bytes of the file.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Tag<'a> {
     /// The name, which usually consists of letters and digits. Names of tags that polybook uses have the spelling of
@@ -55,7 +56,7 @@ pub struct Tag<'a> {
 }
 
 impl<'a> Tag<'a> {
-    /// Removes the quotes from a value that has quotes in its quotes, as in `[White ""Tal""]`.
+    /// Removes the inner quotes from a value that is quoted twice, as in `[White ""Tal""]`.
     fn without_second_quotes(self) -> Tag<'a> {
         match self.value {
             [b'"', value @ .., b'"'] if !value.contains(&b'"') => Tag { value, ..self },
@@ -166,16 +167,16 @@ impl<'a> Tags<'a> {
         }
     }
 
-    /// Returns `true` if a tag with the name `name` that follows these tags belongs to the same game. This is assumed
-    /// if `name` is not `Event` and these tags contain no tag with this name, because the tags of the next game usually
-    /// begin with `Event`, or with the same tag as those of this game.
+    /// Returns `true` if a tag named `name` that follows these tags probably belongs to the same game. This is the case
+    /// if `name` is not `Event` and these tags contain no tag with this name: the tags of the next game usually begin
+    /// with `Event`, or with the same tag as those of this game.
     pub(super) fn lacks_name(&self, name: &[u8]) -> bool {
         name != b"Event" && self.get(name).is_none()
     }
 
-    /// Returns `true` if `tag`, which follows these tags of a game, begins the next game. The first condition is that
-    /// these tags already contain a tag with the same name, because a game rarely has two tags of one name. In
-    /// addition, one of these conditions must be met:
+    /// Returns `true` if `tag`, which follows these tags of a game, begins the next game. This requires that these tags
+    /// already contain a tag with the same name, because a game rarely has two tags of one name. In addition, one of
+    /// these conditions must be met:
     ///
     /// - `blank_line` is `true`, because a blank line precedes `tag`.
     /// - `tag` is an `Event` tag.
@@ -210,8 +211,8 @@ impl<'a> Tags<'a> {
 }
 
 /// Returns the offset at which to continue reading after a bracket that does not begin a tag pair. `bracket` is the
-/// offset of this bracket. Returns the offset of the next tag pair if one begins before the closing bracket, or directly
-/// follows it on the same line. Otherwise returns the end of the line.
+/// offset of this bracket. If a tag pair begins before the closing bracket, or directly after it on the same line, the
+/// result is the offset of this pair. Otherwise it is the end of the line.
 pub(super) fn end_of_bad_tag(text: Text<'_>, bracket: usize) -> usize {
     // The end of the line is not searched for at each bracket, so that a line of many brackets is read in linear
     // time.
@@ -232,8 +233,8 @@ pub(super) fn end_of_bad_tag(text: Text<'_>, bracket: usize) -> usize {
     }
 }
 
-/// Reads a line as a `FEN` or `Variant` tag whose value has no quotation mark before it. Returns the tag with its value,
-/// but without a quotation mark after it and without the closing bracket. Returns `None` for any other line.
+/// Parses a damaged `FEN` or `Variant` tag without a quotation mark before its value. Returns the tag. Its value does
+/// not include a quotation mark at its end and the closing bracket. Returns `None` for any other line.
 pub(super) fn damaged_start_tag(line: &[u8]) -> Option<Tag<'_>> {
     let line = line.strip_prefix(b"[")?.trim_ascii_start();
     let name = [&b"FEN"[..], b"Variant"].into_iter().find(|name| {
@@ -249,10 +250,10 @@ pub(super) fn damaged_start_tag(line: &[u8]) -> Option<Tag<'_>> {
     Some(Tag { name, value })
 }
 
-/// A description of the lines after a damaged line between the tags of a game. It shows whether the tags of the game
+/// The kind of lines that follow a damaged line between the tags of a game. It shows whether the tags of the game
 /// continue.
 pub(super) enum NextLines<'a> {
-    /// A tag pair follows, perhaps after other lines that are not blank.
+    /// A tag pair follows. Other lines may precede it, but no blank line.
     Tag {
         /// The tag.
         tag: Tag<'a>,
@@ -263,12 +264,11 @@ pub(super) enum NextLines<'a> {
     },
     /// The next line is blank. Contains the offset of the first line after it that is not blank.
     BlankLine(usize),
-    /// No tag pair follows within the limits on the number and the length of lines.
+    /// Neither a blank line nor a tag pair follows within the limits on the number and the length of lines.
     Other,
 }
 
-/// Examines the lines after the line at the offset `at`, to find out whether the tags of the game continue there. If
-/// they do, the reader passes these lines.
+/// Examines the lines after the line at the offset `at`, to find out whether the tags of the game continue there.
 pub(super) fn tag_on_next_lines(text: Text<'_>, at: usize) -> NextLines<'_> {
     let (mut line, mut may_end_tags) = (at, false);
     for number in 0..MAX_BAD_LINES {
@@ -313,8 +313,8 @@ pub(super) fn tag_on_next_lines(text: Text<'_>, at: usize) -> NextLines<'_> {
     NextLines::Other
 }
 
-/// Finds out whether brackets begin damaged lines between the tags of a game. Remembers which lines it has examined, so
-/// that it examines each line of a text about once.
+/// Finds out whether brackets begin damaged lines between the tags of a game. Caches the range of lines that were
+/// examined, so that each line of a text is examined about once.
 #[derive(Clone, Default, Debug)]
 pub(super) struct BadTagLines {
     /// The start of the first examined line. It and all lines before `end` begin with brackets, and are not tag pairs.
@@ -364,8 +364,8 @@ impl BadTagLines {
 /// The maximum number of consecutive damaged lines that the reader skips to find the next tag pair.
 const MAX_BAD_LINES: usize = 16;
 
-/// Returns the offset of the next line after the offset `at`, if it begins within about [`MAX_BAD_TAG_LENGTH`] bytes.
-/// Otherwise, returns `None`.
+/// Returns the offset of the line after the one that contains the offset `at`. Returns `None` if it does not begin
+/// within about [`MAX_BAD_TAG_LENGTH`] bytes.
 fn next_line_if_near(text: Text<'_>, at: usize) -> Option<usize> {
     let end = text.line_end_before(at, at + MAX_BAD_TAG_LENGTH)?;
     Some(text.next_line(end))
@@ -374,11 +374,11 @@ fn next_line_if_near(text: Text<'_>, at: usize) -> Option<usize> {
 /// The number of a move, and whether the move is Black's.
 pub(super) type MoveNumber = (u32, bool);
 
-/// Examines tags at the offset `at` between the moves of a game, or after them. Returns the number of the first move
-/// after the tags if this move cannot be the first one of a game, because its number is neither `1` nor missing, and no
-/// tag says from which position the game starts. The moves then go on, if the number is the next one. Returns `None` if
-/// the tags begin a game, which is also assumed if they have more than [`WINDOW`] bytes, and of an `Event` tag after a
-/// blank line.
+/// Examines tags at the offset `at`, which follow moves of a game, to find out whether they begin the next game.
+/// Returns the number of the first move after the tags if no game can begin there: no tag contains a starting position,
+/// and the number is neither missing nor `1`. The current game then continues, if this is the number of its next move.
+/// Otherwise returns `None`. Also returns `None` if the tags have more than [`WINDOW`] bytes, or begin with an `Event`
+/// tag after a blank line.
 pub(super) fn number_after_tags(text: Text<'_>, at: usize) -> Option<MoveNumber> {
     let mut rest = text.ahead(at);
     if rest.starts_with(b"[Event ") && ends_with_blank_line(text.behind(0, at)) {
@@ -400,15 +400,15 @@ pub(super) fn number_after_tags(text: Text<'_>, at: usize) -> Option<MoveNumber>
     number_of_late_move(rest)
 }
 
-/// Returns `true` if a blank line is at the end of `before`, the text before an offset.
+/// Returns `true` if `before` ends with a blank line.
 pub(super) fn ends_with_blank_line(before: &[u8]) -> bool {
     let blanks = &before[before.trim_ascii_end().len()..];
     let has_two = |line_break| memchr_iter(line_break, blanks).nth(1).is_some();
     has_two(b'\n') || has_two(b'\r')
 }
 
-/// Reads a move number at the start of a text. Returns `None` if there is no number, if no move can follow it, or if the
-/// move can be the first one of a game: a move of White with a number below 2.
+/// Reads a move number at the start of a text. Returns `None` if there is no number, if no move can follow it, or if it
+/// is the number of White's first move, 1 or 0.
 pub(super) fn number_of_late_move(text: &[u8]) -> Option<MoveNumber> {
     let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
     let number = match str::from_utf8(&text[..digits]) {
@@ -465,8 +465,8 @@ pub(super) fn is_tag_start(text: Text<'_>, at: usize) -> bool {
     text.get(at) == Some(&b'[') && name_and_mark(text.ahead(at)).is_some()
 }
 
-/// Returns the standard spelling of the name of a tag, if it is one of [`USED_TAGS`]. Ignores case, and colons or
-/// equals signs at the end of the name. Returns any other name unchanged.
+/// Returns the standard spelling of the name of a tag if it is one of [`USED_TAGS`], ignoring case, and colons or
+/// equals signs at its end. Returns any other name unchanged.
 fn standard_name(name: &[u8]) -> &[u8] {
     if is_used(name) {
         return name;
@@ -477,7 +477,7 @@ fn standard_name(name: &[u8]) -> &[u8] {
     USED_TAGS.iter().find(is_same).map_or(name, |known| known)
 }
 
-/// The quotation marks that may be around the value of a tag, in UTF-8, in Windows-1252 and as character references. The
+/// The quotation marks that can enclose the value of a tag, in UTF-8, in Windows-1252 and as character references. The
 /// quote of the PGN standard comes first.
 const MARKS: [&[u8]; 72] = [
     b"\"",
@@ -554,10 +554,10 @@ const MARKS: [&[u8]; 72] = [
     b"\xb4",
 ];
 
-/// Returns the length in bytes of the quotation mark at the start of `text`, if there is one.
+/// Returns the length in bytes of the quotation mark at the start of `text`, or `None` if there is none.
 #[inline]
 fn first_mark(text: &[u8]) -> Option<usize> {
-    /// For each byte, whether it begins a quotation mark.
+    /// A table that says for each byte whether a quotation mark can begin with it.
     static BEGINS_MARK: [bool; 256] = {
         let mut begins_mark = [false; 256];
         let mut mark = 0;
@@ -577,7 +577,7 @@ fn first_mark(text: &[u8]) -> Option<usize> {
     Some(mark.len())
 }
 
-/// Returns the length in bytes of the longest quotation mark at the end of `text`, if there is one.
+/// Returns the length in bytes of the longest quotation mark at the end of `text`, or `None` if there is none.
 fn last_mark(text: &[u8]) -> Option<usize> {
     let text = Text::new(text).behind(0, text.len());
     // The window may begin inside a character.
@@ -613,8 +613,8 @@ fn name_and_mark(tag: &[u8]) -> Option<(&[u8], usize)> {
     (!name.is_empty() && first_mark(&tag[at..]).is_some()).then_some((name, at))
 }
 
-/// Returns the offset of the first byte of `tag` at or after `at` that belongs neither to a blank of ASCII nor to an
-/// [unusual blank](blank). Stops at a line break.
+/// Returns the offset of the first byte of `tag` at or after `at` that is not part of a blank. Both ASCII blanks and
+/// [unusual blanks](blank) are skipped, but not line breaks.
 fn after_blanks_in(tag: &[u8], mut at: usize) -> usize {
     loop {
         let length = match tag.get(at) {
@@ -631,7 +631,7 @@ fn after_blanks_in(tag: &[u8], mut at: usize) -> usize {
 
 #[inline]
 fn is_name_byte(byte: u8) -> bool {
-    /// For each byte, whether the name of a tag may contain it.
+    /// A table that says for each byte whether the name of a tag may contain it.
     static IS_NAME_BYTE: [bool; 256] = {
         let mut is_name_byte = [false; 256];
         let mut byte = 0;
@@ -717,16 +717,16 @@ pub(super) fn read_tag(text: Text<'_>, at: usize) -> Option<(Tag<'_>, usize)> {
     }
 }
 
-/// Returns `true` if an odd number of backslashes is at the end of `before`, the text before a quote. The quote is then
+/// Returns `true` if `before`, the text before a quote, ends with an odd number of backslashes. The quote is then
 /// escaped.
 fn is_escaped(before: &[u8]) -> bool {
     let backslashes = before.iter().rev().take_while(|byte| **byte == b'\\');
     backslashes.count() % 2 == 1
 }
 
-/// Reads a tag whose value begins with another quotation mark than `"`, at the offset `mark`. `name` is the name of the
-/// tag. Returns the tag and the offset after it. The value ends on its line, at the first quotation mark before a
-/// bracket, at a quotation mark at the end of the line, or at the last bracket.
+/// Reads a tag whose value begins with another quotation mark than `"`. `name` is the name of the tag, and `mark` is
+/// the offset of the quotation mark. The value ends on the same line: at the first quotation mark before a bracket, at
+/// a quotation mark at the end of the line, or at the last bracket. Returns the tag and the offset after it.
 #[cold]
 fn oddly_quoted<'a>(text: Text<'a>, name: &'a [u8], mark: usize) -> (Tag<'a>, usize) {
     let start = mark + first_mark(text.ahead(mark)).unwrap_or_default();
@@ -800,9 +800,9 @@ fn value_over_lines<'a>(
     None
 }
 
-/// Finds the quote that closes the value of a tag. It is the first unescaped quote before a closing bracket, or an
-/// escaped one before a bracket at the end of the line. Returns the offset of the quote in `line` and the offset after
-/// the bracket. Returns `None` if there is no such quote.
+/// Finds the quote that closes the value of a tag in `line`. This is the first unescaped quote before a closing
+/// bracket, or an escaped one before a bracket at the end of the line. Returns the offset of the quote and the offset
+/// after the bracket. Returns `None` if there is no such quote.
 pub(super) fn closing_quote(line: Text<'_>) -> Option<(usize, usize)> {
     let end = line.trimmed_len();
     let mut at = 0;
@@ -838,9 +838,9 @@ pub(super) fn ends_game(line: &[u8]) -> bool {
     words.next().and_then(GameResult::from_marker).is_some()
 }
 
-/// Reads a tag without a closing quote. `name` is the name of the tag. The value begins at the offset `start`. `end` is
-/// the offset of the end of the line, which also ends the value. A closing bracket before `end` is not part of the
-/// value, nor is another quotation mark before it. Returns the tag and the offset `end`.
+/// Reads a tag without a closing quote. `name` is the name of the tag. Its value begins at the offset `start`, and ends
+/// with the line, at the offset `end`. A closing bracket at the end of the line does not belong to the value, nor does
+/// a quotation mark of another kind before it. Returns the tag and the offset `end`.
 #[cold]
 fn unclosed<'a>(text: Text<'a>, name: &'a [u8], start: usize, end: usize) -> (Tag<'a>, usize) {
     let value = text.passed(start, end).trim_ascii_end();
@@ -863,8 +863,8 @@ pub(crate) fn tag_text(value: &[u8]) -> Cow<'_, str> {
     text
 }
 
-/// Returns the text after the number of White's first move at the start of `text`, such as `1.` or `1`, and after the
-/// blanks there. Returns `None` if `text` does not begin with this number.
+/// Skips the number of White's first move at the start of `text`, such as `1.` or `1`, and the blanks after it. Returns
+/// the rest of the text, or `None` if `text` does not begin with this number.
 pub(super) fn after_first_number(text: &[u8]) -> Option<&[u8]> {
     let rest = text.strip_prefix(b"1")?;
     let rest = rest.strip_prefix(b"]").unwrap_or(rest);
@@ -872,14 +872,15 @@ pub(super) fn after_first_number(text: &[u8]) -> Option<&[u8]> {
     (dots < 3).then(|| rest[dots..].trim_ascii_start())
 }
 
-/// Returns the offset in `text` of White's first move with its number, or `None` if `text` does not contain it.
+/// Returns the offset of the first move number 1 in `text` that a move follows, as in `1. e4`. Returns `None` if there
+/// is none.
 pub(super) fn find_first_move(text: &[u8]) -> Option<usize> {
     memchr_iter(b'1', text).find(|at| {
         !text[..*at].last().is_some_and(u8::is_ascii_digit) && first_move_follows(&text[*at..])
     })
 }
 
-/// Returns `true` if only blanks are between the start of `text` and White's first move with its number, such as `1. e4`.
+/// Returns `true` if `text` begins with White's first move and its number, such as `1. e4`. Blanks may precede them.
 pub(super) fn first_move_follows(text: &[u8]) -> bool {
     after_first_number(text.trim_ascii_start())
         .is_some_and(|rest| looks_like_move(without_marks(first_word(rest))))
@@ -905,9 +906,9 @@ pub(crate) fn comment_text(comment: &[u8]) -> String {
 /// The kind of text at the beginning of the moves of a game.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum Movetext {
-    /// A move number, such as `1.` or `[1]`. A sign may separate it from the text before it, as in `| 1.`.
+    /// A move number, such as `1.` or `[1]`. A sign may precede it, as in `| 1.`.
     Number,
-    /// A move without a number, or a null move before a move.
+    /// A move without a number, or a null move that another move follows.
     Move,
     /// A termination marker, such as `1-0`. Contains its length in bytes.
     Marker(usize),
@@ -918,8 +919,8 @@ pub(super) fn moves_begin(text: &[u8]) -> bool {
     beginning_of_moves(text).is_some()
 }
 
-/// Returns what is at the beginning of `text`, or `None` if a text that begins like this does not belong to the moves
-/// of a game. Examines at most [`WINDOW`] bytes. A null move alone may be a line of dashes.
+/// Returns the kind of movetext with which `text` begins, or `None` if `text` does not begin like movetext. Examines at
+/// most [`WINDOW`] bytes. A null move alone is not accepted, because it may be a line of dashes.
 pub(super) fn beginning_of_moves(text: &[u8]) -> Option<Movetext> {
     let text = &text[..text.len().min(WINDOW)];
     // `| 1. e4`
@@ -1010,9 +1011,9 @@ pub(super) fn beginning_of_moves(text: &[u8]) -> Option<Movetext> {
     is_move.then_some(of_move)
 }
 
-/// Finds emphasis of Markdown at the start of `text`, such as `*Nf3*` or `**1. e4 e5**`: asterisks without a blank
-/// between them and the moves. Returns the number of asterisks, and the offset of those after the moves. Returns `None`
-/// if there is no emphasis, because a single asterisk is a termination marker.
+/// Finds Markdown emphasis at the start of `text`, such as `*Nf3*` or `**1. e4 e5**`. The asterisks must not be
+/// separated from the moves by blanks. Returns the number of asterisks before the moves, and the offset of those after
+/// them. Returns `None` if there is no emphasis; a single asterisk is then a termination marker.
 pub(super) fn emphasized(text: &[u8]) -> Option<(usize, usize)> {
     let length = text
         .iter()

@@ -1,16 +1,16 @@
-//! The text of a reader, and the only ways to examine it.
+//! The text that a PGN reader reads, with methods that keep reading in linear time.
 //!
-//! Reading takes linear time if each byte is examined a bounded number of times. [`Text`] therefore does not give away
-//! its bytes. A reader can do two things:
+//! Reading takes linear time if each byte is examined a bounded number of times. [`Text`] therefore gives no direct
+//! access to its bytes. A reader can do two things:
 //!
-//! - It can look at the [`WINDOW`] bytes [around an offset](Text::window), as often as it wants.
-//! - It can [pass](Text::passed) any number of bytes, which it does not pass again. The functions that search for a
-//!   byte are for this purpose, too.
+//! - It can look at the [`WINDOW`] bytes [around an offset](Text::window), any number of times.
+//! - It can [pass](Text::passed) any number of bytes, but each byte only once. The functions that search for a byte
+//!   also pass the bytes before it.
 
 use memchr::{memchr, memchr2, memchr3};
 
-/// The maximum number of bytes that a reader can look ahead or back: more than any termination marker, move, tag name
-/// or move number has.
+/// The maximum number of bytes that a reader can look ahead or back. No termination marker, move, tag name or move
+/// number is longer.
 pub(super) const WINDOW: usize = 256;
 
 /// The text of a [`GameReader`](super::GameReader).
@@ -43,8 +43,8 @@ impl<'a> Text<'a> {
         self.bytes.get(at..)?.first_chunk()
     }
 
-    /// Returns the bytes from `start` to `end`, but at most [`WINDOW`] of them: those nearest to `at`, which is either
-    /// `start` or `end`. Offsets after the end of the text are replaced with its length.
+    /// Returns the bytes from `start` to `end`. If there are more than [`WINDOW`] bytes, returns only those nearest to
+    /// `at`, which must be either `start` or `end`. Offsets after the end of the text are replaced with its length.
     fn window(self, start: usize, end: usize, at: usize) -> &'a [u8] {
         let end = end.min(self.len());
         let start = start.min(end);
@@ -68,7 +68,7 @@ impl<'a> Text<'a> {
         self.window(first, at, at)
     }
 
-    /// Returns the bytes from `start` to `end`, which the reader passes.
+    /// Returns the bytes from `start` to `end`. The reader must not pass these bytes a second time.
     #[inline(always)]
     pub fn passed(self, start: usize, end: usize) -> &'a [u8] {
         examine(end - start);
@@ -92,13 +92,13 @@ impl<'a> Text<'a> {
         self.found(memchr(needle, &self.bytes[from..]), from)
     }
 
-    /// Returns the offset of the first of two needles at or after the offset `from`.
+    /// Returns the offset of the first byte at or after the offset `from` that equals one of two needles.
     #[inline]
     pub fn find2(self, needles: [u8; 2], from: usize) -> Option<usize> {
         self.found(memchr2(needles[0], needles[1], &self.bytes[from..]), from)
     }
 
-    /// Returns the offset of the first of three needles at or after the offset `from`.
+    /// Returns the offset of the first byte at or after the offset `from` that equals one of three needles.
     #[inline]
     pub fn find3(self, needles: [u8; 3], from: usize) -> Option<usize> {
         let [a, b, c] = needles;
@@ -117,7 +117,7 @@ impl<'a> Text<'a> {
         self.find2(*b"\n\r", at).unwrap_or(self.len())
     }
 
-    /// Returns the offset of the first line break at or after `at`, if it is before the offset `limit`.
+    /// Returns the offset of the first line break at or after `at`, or `None` if it is not before the offset `limit`.
     pub fn line_end_before(self, at: usize, limit: usize) -> Option<usize> {
         let end = self.len().min(limit);
         let found = memchr2(b'\n', b'\r', &self.bytes[at.min(end)..end]);

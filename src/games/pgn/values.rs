@@ -1,5 +1,6 @@
-//! The values of tags that conditions on games compare: ratings, dates, names, ECO codes, time controls and other texts.
-//! A condition whose value cannot be parsed results in a [`ConditionError`].
+//! Parses and compares the values of tags: ratings, dates, names, ECO codes, time controls and other texts. The
+//! conditions with which games are filtered use them. A condition whose value cannot be parsed results in a
+//! [`ConditionError`].
 
 use std::{borrow::Cow, fmt, str::FromStr};
 
@@ -8,8 +9,8 @@ use unicode_normalization::{UnicodeNormalization, char::is_combining_mark};
 
 use crate::games::pgn::{Tags, tag_text};
 
-/// The highest number that is accepted as a rating. A greater number, such as 27000 for 2700, is probably a typing
-/// error.
+/// The highest number that is accepted as a rating. A greater number, such as 27000 instead of 2700, is probably a
+/// typing error.
 pub(crate) const HIGHEST_RATING: u16 = 4000;
 
 /// Parses the value of a rating tag, such as `2400`, `1200?`, `1400 (club)`, `DWZ=1500`, `2,400` or `2400.5`. Ignores
@@ -78,7 +79,7 @@ pub enum ConditionError {
         /// The highest rating.
         max: u32,
     },
-    /// A condition on the player is given, but no player.
+    /// The condition requires a player, but no player is given.
     #[error("{condition} is a condition on the player: also give the name of a player")]
     NeedsPlayer {
         /// The name of the condition.
@@ -94,8 +95,8 @@ pub enum ConditionError {
     },
 }
 
-/// A range of ECO codes, such as `B20-B99`. ECO codes classify chess openings. A prefix such as `C` or `A4` is the
-/// range of all codes that begin with it.
+/// A range of ECO codes, such as `B20-B99`. ECO codes classify chess openings. A prefix such as `C` or `A4` stands for
+/// all codes that begin with it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct EcoRange {
     first: [u8; 3],
@@ -269,14 +270,15 @@ impl FromStr for TimeControlRange {
 /// 40 bytes.
 const MAX_CONTROL_LENGTH: usize = 1024;
 
-/// The number of moves for which [`estimated_seconds`] adds up a player's time. Lichess uses the same number to
+/// The number of moves for which [`estimated_seconds`] adds up the time of a player. Lichess uses the same number to
 /// determine the speed of a game.
 const ESTIMATED_MOVES: u64 = 40;
 
-/// Returns the number of seconds that a player has for 40 moves. `value` is the value of a `TimeControl` tag. Adds up
-/// the base times of all periods up to move 40, and an increment for each move. The last period is repeated if
-/// necessary. If an earlier period does not say after how many moves it ends, as in `5400+30:1800+30`, its base time
-/// counts, and its moves are those of the next period. Times may have decimals, as in `8+0.08`; the sum is rounded down.
+/// Returns the number of seconds that a player has for 40 moves. `value` is the value of a `TimeControl` tag. The
+/// result is the sum of the base times of all periods up to move 40, plus an increment for each move. The last period
+/// is repeated if necessary. If an earlier period does not say after how many moves it ends, as in `5400+30:1800+30`,
+/// only its base time is added, and its moves get the increment of the next period. Times may have decimals, as in
+/// `8+0.08`; the sum is rounded down.
 ///
 /// Returns `None` for `-`, for `?`, and for values longer than [`MAX_CONTROL_LENGTH`]. Also returns `None` for values
 /// that do not follow the PGN standard, such as `G/60` and `1:30:00`.
@@ -311,8 +313,8 @@ pub(crate) fn estimated_seconds(value: &[u8]) -> Option<u64> {
     Some(millis / 1000)
 }
 
-/// A period of a time control. Examples are `40/7200` (7200 seconds for 40 moves), `300+5` (an increment of 5
-/// seconds) and `*180` (a sandclock).
+/// A period of a time control, such as `40/7200` (7200 seconds for 40 moves), `300+5` (an increment of 5 seconds) or
+/// `*180` (a sandclock).
 struct TimeControlPeriod {
     /// The number of moves after which the period ends, or `None` if it ends with the game.
     moves: Option<u64>,
@@ -363,9 +365,9 @@ fn number(text: &str) -> Option<u64> {
     digits.parse().ok().filter(|_| is_number)
 }
 
-/// A condition on the value of a tag, such as `Event=blitz`. A game meets this condition if its `Event` tag contains
-/// the text `blitz`, ignoring case. A condition without a text, such as `Annotator=`, only requires that the tag
-/// exists.
+/// A condition on the value of a tag, such as `Event=blitz`: a game meets this condition if its `Event` tag contains
+/// the text `blitz`, ignoring case. A condition without a text, such as `Annotator=`, requires only that the game has
+/// the tag.
 ///
 /// ```
 /// use polybook::pgn::{GameReader, TagText};
@@ -429,23 +431,22 @@ fn lowercase(text: &str) -> String {
     }
 }
 
-/// Converts letters to a form in which they can be compared ignoring case. Converts each letter first to upper case,
-/// and then to lower case. Letters with the same upper case, such as `ß` and `ss`, or `ς` and `σ`, therefore become
-/// equal too.
+/// Converts letters to a form for comparisons that ignore case: first to upper case, and then to lower case. Because of
+/// the first step, letters with the same upper case become equal too, such as `ß` and `ss`, or `ς` and `σ`.
 fn caseless(letters: impl Iterator<Item = char>) -> impl Iterator<Item = char> {
     letters
         .flat_map(char::to_uppercase)
         .flat_map(char::to_lowercase)
 }
 
-/// Returns whether a game is rated, according to its `Event` tag. Examples of the tag are "Rated Blitz game", "FICS
-/// unrated blitz game" and "Casual Rapid game". Returns `None` if the tag is missing, or contains neither the word
-/// "rated" nor a word such as "unrated" or "casual".
+/// Returns whether a game is rated, according to its `Event` tag, such as "Rated Blitz game", "FICS unrated blitz game"
+/// or "Casual Rapid game". Returns `None` if the tag is missing, or if it contains neither the word "rated" nor a word
+/// such as "unrated" or "casual".
 pub(crate) fn is_rated(tags: &Tags<'_>) -> Option<bool> {
     rated_event(tags.get(b"Event")?)
 }
 
-/// Returns whether a game is rated, according to the name of its event.
+/// Returns whether a game is rated, according to the name of its event. Returns `None` if the name does not tell.
 pub(crate) fn rated_event(event: &[u8]) -> Option<bool> {
     let event = event.to_ascii_lowercase();
     let words = event.split(|byte| !byte.is_ascii_alphanumeric());
@@ -463,8 +464,8 @@ pub(crate) fn rated_event(event: &[u8]) -> Option<bool> {
     is_rated
 }
 
-/// The method of comparing the name of a player or event with a wanted name. Both names are first converted to
-/// Unicode's form NFC and to lower case, with single blanks between words.
+/// The method of comparing the name of a player or event with a wanted name. Before the comparison, both names are
+/// converted to Unicode's normalization form C and to lower case, with single blanks between words.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub enum NameMatch {
     /// The names must be equal.
@@ -475,8 +476,8 @@ pub enum NameMatch {
 }
 
 impl NameMatch {
-    /// Returns `true` if `name` matches `wanted`: if it is equal to `wanted` ([`NameMatch::Whole`]), or contains it
-    /// ([`NameMatch::Part`]). The caller must have normalized both with [`normalized`].
+    /// Returns `true` if `name` matches `wanted`: if the names are equal ([`NameMatch::Whole`]), or if `name` contains
+    /// `wanted` ([`NameMatch::Part`]). The caller must have normalized both with [`normalized`].
     pub(crate) fn matches(self, name: &str, wanted: &str) -> bool {
         match self {
             NameMatch::Whole => name == wanted,

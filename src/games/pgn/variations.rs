@@ -1,10 +1,10 @@
-//! The lines of a game with variations: which of its moves can be played, and in which positions.
+//! Plays the moves of a game with variations: finds out which moves can be played, and in which positions.
 //!
 //! A variation is an alternative to the move before it, so it begins in the position before that move. [`OpenLines`]
-//! follows the tokens of a [`GameReader`](super::GameReader), and is the only code that plays variations. It keeps one
-//! state for each line that has begun and not ended. After a move that is not played, such as a null move, the position
-//! is unknown: nothing later in the line can be played, and no alternative to a later move. An alternative to the move
-//! itself can be played, because it replaces this move.
+//! follows the tokens of a [`GameReader`](super::GameReader), and is the only code that plays variations. It stores the
+//! state of the main line and of each variation that has begun but not ended. After a move that is not played, such as
+//! a null move, the position is unknown, so neither the later moves of the line nor alternatives to them can be played.
+//! An alternative to the unplayed move itself can be played, because it begins in the position before that move.
 
 use shakmaty::Move;
 
@@ -12,11 +12,11 @@ use super::Token;
 use crate::chess::position::{Keyed, PieceLetters, Rules};
 
 /// The maximum depth to which variations may be nested. The moves of deeper variations are not played. The limit bounds
-/// the memory for open lines, and the recursion of code that writes the lines of a game. Annotators and programs nest
-/// variations less than 20 deep.
+/// the memory for open lines, and the recursion of code that writes the lines of a game. In practice, variations are
+/// nested less than 20 deep.
 pub(crate) const MAX_NESTING: usize = 64;
 
-/// A position in a game, with the number of half-moves before it.
+/// A position in a game, and the number of half-moves before it.
 #[derive(Clone)]
 struct Reached<P: Rules> {
     pos: Keyed<P>,
@@ -25,16 +25,16 @@ struct Reached<P: Rules> {
 
 /// The state of a main line or variation after the moves that were read so far.
 enum OpenLine<P: Rules> {
-    /// No move was read. A variation here has no move to replace, so its moves cannot be played.
+    /// No move has been read. A variation that begins here has no move to replace, so its moves cannot be played.
     Empty(Reached<P>),
-    /// All moves were played. A variation replaces the last one.
+    /// All moves so far were played. A variation that begins here replaces the last one.
     Played {
         before: Reached<P>,
         after: Reached<P>,
     },
-    /// The last move was not played. A variation replaces it, and begins in this position.
+    /// The last move was not played. A variation that begins here replaces it, and starts in the contained position.
     Stopped(Reached<P>),
-    /// An earlier move was not played, so the position is unknown.
+    /// A move before the last one was not played, so the position is unknown.
     Unknown,
 }
 
@@ -48,19 +48,19 @@ impl<P: Rules> OpenLine<P> {
     }
 }
 
-/// The meaning of a token for the lines of a game.
+/// The effect of a token on the lines of a game, such as a move that was played.
 pub(crate) enum Step<'l, P: Rules> {
     /// A move that was played in the position `before`.
     Played {
         before: &'l Keyed<P>,
         mv: Move,
     },
-    /// A null move after moves that were played. It ends the moves of its line that can be played.
+    /// A null move after moves that were played. The moves after it in its line cannot be played.
     NullMove,
-    /// A move that is not legal after moves that were played. It ends the moves of its line that can be played.
+    /// A move that is not legal, after moves that were played. The moves after it in its line cannot be played.
     Illegal,
-    /// A move that is not played because an earlier move was not played, or because of the maximum number of
-    /// half-moves.
+    /// A move that is not played, because an earlier move was not played, or because the line has reached the maximum
+    /// number of half-moves.
     NotPlayed,
     BeginVariation,
     EndVariation,
@@ -93,9 +93,9 @@ impl<P: Rules> OpenLines<P> {
         }
     }
 
-    /// Creates the lines of a game in which variations replace the move of the main line in the position `before`.
-    /// `ply` is the number of half-moves before this position. `letters` is the language of the piece letters. Only
-    /// the first `max_ply` half-moves of each line are played.
+    /// Creates the lines for reading variations that replace one move of the main line, the move in the position
+    /// `before`. `ply` is the number of half-moves before this position. `letters` is the language of the piece
+    /// letters. Only the first `max_ply` half-moves of each line are played, counted from the start of the game.
     pub(crate) fn replacing(
         before: Keyed<P>,
         ply: usize,
@@ -116,12 +116,12 @@ impl<P: Rules> OpenLines<P> {
         self
     }
 
-    /// Returns the number of open variations. It is 0 in the main line.
+    /// Returns the number of open variations, which is 0 in the main line.
     pub(crate) fn depth(&self) -> usize {
         self.lines.len() - 1 + self.too_deep
     }
 
-    /// Continues the lines with the next token of the game.
+    /// Updates the lines with the next token of the game, and returns the effect of the token.
     pub(crate) fn step(&mut self, token: Token<'_>) -> Step<'_, P> {
         match token {
             Token::End(_) => Step::EndOfGame,
@@ -149,7 +149,8 @@ impl<P: Rules> OpenLines<P> {
         }
     }
 
-    /// Continues the innermost line with the move `text`, or with a null move if `text` is `None`.
+    /// Adds a move to the innermost line and plays it if possible. `text` is the text of the move, or `None` for a null
+    /// move.
     fn play(&mut self, text: Option<&[u8]>) -> Step<'_, P> {
         let Some(line) = self.lines.last_mut() else {
             return Step::NotPlayed;

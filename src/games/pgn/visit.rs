@@ -1,4 +1,4 @@
-//! Reads games for visitors of the crate `pgn-reader`.
+//! Calls visitors of the crate `pgn-reader` with the tags and moves of games.
 
 use std::ops::ControlFlow;
 
@@ -15,7 +15,7 @@ use super::{
 };
 use crate::chess::position::san_of;
 
-/// A part of the movetext of a game.
+/// An element of movetext: a token such as a move, a comment or an annotation.
 pub(crate) enum Annotated<'a> {
     Token(Token<'a>),
     /// The text of a comment.
@@ -38,8 +38,8 @@ impl<'a> GameReader<'a> {
         }
     }
 
-    /// Returns the annotation at `start`, the offset of the element that [`read_element`](GameReader::read_element) has
-    /// just skipped, or `None` if the element is not an annotation.
+    /// Returns the annotation that the element at the offset `start` contains, or `None` if the element is not an
+    /// annotation. [`read_element`](GameReader::read_element) must have just skipped this element.
     fn annotation(&mut self, start: usize) -> Option<Annotated<'a>> {
         match *self.text.get(start).expect("an element was read there") {
             b'{' => return Some(Annotated::Comment(self.text.passed(start + 1, self.at - 1))),
@@ -151,9 +151,9 @@ impl GameReader<'_> {
         Some(visited)
     }
 
-    /// Passes the tags and the moves of the current game to `visitor`. If it reaches the end of the game, returns
-    /// `Continue` with the state of the visitor (`V::Movetext`) and how the game ended. If the visitor stops early,
-    /// returns `Break` with the visitor's output. If a word is not a move, returns `Break` with a [`Flaw`].
+    /// Passes the tags and the moves of the current game to `visitor`. At the end of the game, returns `Continue` with
+    /// the state of the visitor (`V::Movetext`) and how the game ended. If the visitor stops early, returns `Break`
+    /// with the visitor's output. If a word is not a move, returns `Break` with a [`Flaw`].
     fn visit_moves<V: Visitor>(
         &mut self,
         visitor: &mut V,

@@ -20,8 +20,8 @@ pub(super) fn is_move_byte(byte: u8) -> bool {
     IS_MOVE_BYTE[usize::from(byte)]
 }
 
-/// Returns `true` if `byte` is not a [move byte](is_move_byte), but a move can nevertheless continue with it. Examples
-/// of such moves are `e8(Q)`, `exd6e.p.`, `O–O` and `e×d5`.
+/// Returns `true` if a move can continue with `byte` although it is not a [move byte](is_move_byte), as in `e8(Q)`,
+/// `exd6e.p.`, `O–O` and `e×d5`.
 #[inline]
 pub(super) fn may_go_on(byte: u8) -> bool {
     matches!(byte, b'(' | b'.' | 0x80..)
@@ -35,11 +35,11 @@ pub(super) fn is_part_of_words(byte: u8) -> bool {
 /// Returns the length in bytes of the unusual blank at the start of `text`. Returns 0 if `text` does not start with
 /// such a blank.
 ///
-/// Unusual blanks are the spaces of Unicode, characters without width, and the ellipsis, which can replace the dots of a
-/// move number. A no-break space or an ellipsis may also be a single byte of Windows-1252. Control characters are
-/// unusual blanks, too: DOS ends a file with Ctrl-Z, and some programs fill it up with zeros. So are the escapes of
-/// blanks and line breaks in addresses (`%20`, `%0A`) and in JSON (`\n`). `text` must not start inside a UTF-8
-/// character, because a byte of this character could then be taken for such a blank.
+/// Unusual blanks are the spaces of Unicode, characters without width, and the ellipsis, which can replace the dots of
+/// a move number. A no-break space or an ellipsis may also be a single byte of Windows-1252. Control characters count
+/// as unusual blanks because DOS ends a file with Ctrl-Z, and some programs fill up the file with zeros. The escapes of
+/// blanks and line breaks in URLs (`%20`, `%0A`) and in JSON (`\n`) count as well. `text` must not start inside a UTF-8
+/// character, because a byte of this character could then be mistaken for such a blank.
 pub(super) fn blank(text: &[u8]) -> usize {
     match text {
         [byte, ..] if is_control(*byte) => 1,
@@ -96,7 +96,7 @@ pub(super) fn figurine(text: &[u8]) -> usize {
     }
 }
 
-/// The names of the elements of HTML and BBCode that people copy with games.
+/// The names of HTML and BBCode elements that often get into PGN files when people copy games.
 const ELEMENTS: [&[u8]; 42] = [
     b"a",
     b"b",
@@ -186,9 +186,10 @@ pub(super) fn markup(text: &[u8]) -> usize {
 }
 
 /// Returns the first word of `text`. A word ends before a blank, an asterisk, a bracket, a brace, a parenthesis, a
-/// semicolon, a vertical bar or markup. An asterisk outside comments is always a termination marker, so it does not belong to a word.
+/// semicolon, a vertical bar or markup. An asterisk outside of comments never belongs to a word, because it is a
+/// termination marker.
 pub(super) fn first_word(text: &[u8]) -> &[u8] {
-    /// For each byte, whether a word may end before it.
+    /// A table that says for each byte whether a word may end before it.
     static MAY_END: [bool; 256] = {
         let mut may_end = [false; 256];
         let mut byte = 0;
@@ -231,8 +232,8 @@ pub(super) fn first_word(text: &[u8]) -> &[u8] {
     &text[..end.unwrap_or(text.len())]
 }
 
-/// Returns the length in bytes of the null move `--` at the start of a word. Only marks such as `!` may follow it.
-/// Returns `None` if the word is something else. The dashes may be of any kind.
+/// Returns the length in bytes of the null move `--` at the start of a word. Any kind of dashes is accepted. Returns
+/// `None` if anything but marks such as `!` follows, or if the word does not begin with a null move.
 pub(super) fn null_move(word: &[u8]) -> Option<usize> {
     let first = dash(word);
     let second = dash(&word[first..]);
@@ -241,7 +242,7 @@ pub(super) fn null_move(word: &[u8]) -> Option<usize> {
     is_null_move.then_some(first + second)
 }
 
-/// Returns `true` if `word` is a null move in letters: `Z0`, `@@@@` or `null`.
+/// Returns `true` if `word` is a null move that is not written with dashes: `Z0`, `@@@@` or `null`.
 pub(super) fn is_null_move(word: &[u8]) -> bool {
     matches!(word, b"Z0" | b"@@@@") || word.eq_ignore_ascii_case(b"null")
 }

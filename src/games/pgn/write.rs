@@ -9,18 +9,18 @@ use crate::chess::position::fen_of;
 /// The maximum length in bytes of a line of movetext. A line is longer only if it consists of a single longer word.
 const MAX_LINE_WIDTH: usize = 80;
 
-/// The values of the tags `White` and `Black` of a game without players.
+/// The values of the tags `White` and `Black` if the players are unknown.
 pub(crate) const UNKNOWN_PLAYERS: [&str; 2] = ["?", "?"];
 
-/// A writer of PGN games. It breaks movetext into lines.
+/// A writer of PGN games, which breaks movetext into lines.
 #[derive(Debug)]
 pub(crate) struct GameWriter<W> {
     out: W,
-    /// The last word, which is not written until it is known whether a bracket follows it.
+    /// The last word, which stays in this buffer until it is known whether a closing parenthesis follows it.
     word: String,
-    /// Whether the last word is an opening parenthesis, which the next word follows without a space.
+    /// Whether the last word is an opening parenthesis. The next word follows it without a space.
     is_opening: bool,
-    /// The width of the current line in bytes, without the last word.
+    /// The width of the current line in bytes, not including the last word.
     column: usize,
     /// The maximum width of a line of movetext.
     width: usize,
@@ -43,9 +43,9 @@ impl<W: Write> GameWriter<W> {
         self
     }
 
-    /// Begins a game without result, and writes its tags. The game starts from the position `start`. `round` is the
-    /// value of the `Round` tag, and `opening` contains the ECO code and the name of the opening. `players` contains
-    /// the names of White and Black, or [`UNKNOWN_PLAYERS`].
+    /// Begins a game with the result `*`, and writes its tags. The game starts from the position `start`. `round` is
+    /// the value of the `Round` tag, and `opening` contains the ECO code and the name of the opening. `players`
+    /// contains the names of White and Black, or [`UNKNOWN_PLAYERS`].
     pub(crate) fn begin(
         &mut self,
         event: &str,
@@ -122,9 +122,8 @@ impl<W: Write> GameWriter<W> {
         self.out
     }
 
-    /// Writes the word that is still in the buffer to the output. If it does not fit on the current line, begins a new
-    /// line first. The last word stays in the buffer at first, because a closing parenthesis must follow it without a
-    /// space.
+    /// Writes the word in the buffer to the output, on a new line if it does not fit on the current one. The last word
+    /// is buffered because a closing parenthesis must follow it without a space.
     fn flush_word(&mut self) -> io::Result<()> {
         if self.word.is_empty() {
             return Ok(());
@@ -161,9 +160,9 @@ fn variant_tag(start: &VariantPosition) -> Option<&'static str> {
     })
 }
 
-/// Returns a copy of `text`, the PGN of a game, with comments inserted in braces. Each item of `comments` contains a
-/// byte offset in `text` and a comment. The items may be in any order. If marks such as `!` or `+` are at the offset,
-/// the comment is inserted after them.
+/// Returns a copy of `text`, the PGN of a game, into which comments in braces were inserted. Each item of `comments`
+/// contains a byte offset in `text` and a comment. The items may be in any order. If marks such as `!` or `+` are at
+/// the offset, the comment is inserted after them.
 pub(crate) fn commented(
     text: &[u8],
     comments: impl IntoIterator<Item = (usize, String)>,
