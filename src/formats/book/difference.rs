@@ -39,12 +39,12 @@ impl PositionDifference {
         self.sums.each_ref().map(total)
     }
 
-    /// Returns the moves of this position that differ between the two books. Treats the two spellings of castling as
-    /// one move, unlike [`moves`](PositionDifference::moves).
+    /// Returns the moves of this position that differ between the two books. Unlike
+    /// [`moves`](PositionDifference::moves), treats the two spellings of castling as one move.
     ///
     /// `pos` must be the position whose key is [`key`](PositionDifference::key). It is needed to recognize castling,
-    /// which a book may spell as king takes rook (as the format prescribes) or as a move of the king to its target
-    /// square.
+    /// because a book may spell castling as king takes rook, as the format prescribes, or as a move of the king to its
+    /// target square.
     pub fn moves_in<P: Rules>(&self, pos: &P) -> Vec<MoveDifference> {
         let spelled = |sums: &Vec<(Entry, u64)>| {
             let mut moves: Vec<(Entry, u64)> = Vec::new();
@@ -92,8 +92,8 @@ impl MoveDifference {
     }
 }
 
-/// A sorter for the descriptions of differences between two books. It returns the description of the largest difference
-/// first. Descriptions that exceed the memory budget are written to a temporary file.
+/// A sorter that returns descriptions of the differences between two books, largest difference first. Descriptions that
+/// exceed the memory budget are written to a temporary file.
 #[derive(Debug)]
 pub struct LargestFirst {
     texts: TextSorter,
@@ -110,8 +110,8 @@ impl LargestFirst {
         }
     }
 
-    /// Adds `text`, the description of a difference. `size` is the size of the difference, by which the descriptions
-    /// are sorted. Descriptions with equal sizes keep the order in which they were added.
+    /// Adds `text`, the description of a difference of the size `size`. Descriptions with equal sizes keep the order in
+    /// which they were added.
     ///
     /// # Errors
     ///
@@ -123,7 +123,7 @@ impl LargestFirst {
             .push(&[&descending, &number, text.as_bytes()].concat())
     }
 
-    /// Returns an iterator over all added descriptions, the one with the greatest size first.
+    /// Returns an iterator over all added descriptions, largest difference first.
     ///
     /// # Errors
     ///
@@ -135,11 +135,11 @@ impl LargestFirst {
     }
 }
 
-/// Compares the records of two books. Does not compare their headers.
+/// Compares the records of two books, but not their headers. Returns an iterator over the positions that differ, sorted
+/// by key.
 ///
-/// Returns an iterator over the positions that differ, sorted by key. The order of the records of one position
-/// does not matter. The iterator reads both books once, from start to end. `meter` advances by one for each
-/// record.
+/// The order of the records within a position does not matter. The iterator reads both books once, from start to end.
+/// `meter` advances by one for each record.
 ///
 /// # Errors
 ///
@@ -175,9 +175,9 @@ pub fn differences<'a>(
     })
 }
 
-/// Compares the next position of two books, which is the one with the smallest key among the positions not yet read
-/// from `books`. If the moves of the position are the same in both books, the result contains no moves. Returns `None`
-/// at the end of both books.
+/// Compares the moves of the next position, the one with the smallest key that has not been read from `books` yet. The
+/// result contains no moves if both books have the same moves in this position. Returns `None` at the end of both
+/// books.
 fn next_position(
     books: &mut [Peekable<BookPositions<'_>>; 2],
 ) -> Result<Option<PositionDifference>> {
@@ -194,9 +194,9 @@ fn next_position(
     Ok(key.map(|key| PositionDifference { key, moves, sums }))
 }
 
-/// Compares the moves of one position in two books. Returns the moves whose total weight or `learn` field differs,
-/// sorted by move. `first` and `second` contain the moves of the position in the first and the second book. Each
-/// element contains the first record of a move, and the sum of the weights of all records of this move.
+/// Returns the moves of one position whose total weight or `learn` field differs between two books, sorted by move.
+/// `first` and `second` contain the moves of the position in the first and the second book. Each element contains the
+/// first record of a move, and the sum of the weights of all records of this move.
 fn compared(first: &[(Entry, u64)], second: &[(Entry, u64)]) -> Vec<MoveDifference> {
     let all = first.iter().chain(second);
     let mut moves: Vec<BookMove> = all.map(|(entry, _)| entry.mv).collect();

@@ -1,7 +1,7 @@
 //! Edits a book: sets weights, and removes moves and positions.
 //!
-//! A [`Change`] applies to the moves of one position, and can be parsed from text. If a change requests a share
-//! in percent, the editor chooses weights that give the move this share of the sum of its position's weights.
+//! A [`Change`] applies to the moves of one position, and can be parsed from text. If a change requests a percentage
+//! for a move, the editor chooses weights so that the move gets this share of its position's total weight.
 
 use std::{cmp::Reverse, collections::BTreeMap, io::Write, path::Path, slice, str::FromStr};
 
@@ -26,7 +26,7 @@ use crate::{
     storage::sort::{Memory, SpillingSet},
 };
 
-/// A position of a book, and the changes that an edit makes to the moves of the position.
+/// A position of a book, and the changes to make to its moves.
 #[derive(Clone, Debug)]
 pub struct PositionEdit {
     /// The position.
@@ -44,15 +44,16 @@ pub struct EditSummary {
     pub weighed: u64,
     /// The number of moves that were removed from edited positions.
     pub removed: u64,
-    /// The number of requested shares that could not be met: no weights up to 65535 give a share within 1 % of the
-    /// requested one.
+    /// The number of requested shares that could not be met, because no weights up to 65535 give the move a share
+    /// within 1 % of the requested one.
     pub inexact: u64,
-    /// The number of positions that were removed, including positions that only removed positions led to.
+    /// The number of positions that were removed, including positions that could be reached only through removed
+    /// positions.
     pub removed_positions: u64,
-    /// The number of positions that got their first moves, but to which no line of the new book leads from the starting
-    /// position.
+    /// The number of positions that were added to the book, although no line of the new book leads to them from the
+    /// starting position.
     pub unreached: u64,
-    /// Whether the header lacks the line `Edited by polybook`, because it has no room for this line.
+    /// Whether the header lacks the line `Edited by polybook`, because there was no room for this line.
     pub unmarked: bool,
     /// The number of records of the new book, without its header.
     pub entries: u64,
@@ -68,13 +69,13 @@ type Edited = BTreeMap<u64, Vec<Entry>>;
 /// other process replaces the file in between.
 ///
 /// If a position is [removed](Change::RemovePosition), the positions that can be reached only through it are removed,
-/// too. A position is kept if it can still be reached from the starting position of `variant`. The moves that count are
-/// those of the book, and all other legal moves after which the book has a move.
+/// too. A position counts as reachable if the starting position of `variant` leads to it by moves of the book, or by
+/// other legal moves after which the book has a move.
 ///
 /// # Errors
 ///
 /// Returns an error if the book cannot be read or is not sorted, if a change cannot be made, or if the output cannot be
-/// written. The target of `out` is then unchanged.
+/// written. In case of an error, the target of `out` is unchanged.
 pub fn edit_book(
     book: Book,
     edits: &[PositionEdit],
@@ -150,12 +151,12 @@ pub fn edit_book(
     Ok(summary)
 }
 
-/// Copies a book to `out`, but writes the records in `positions` instead of the old records of edited positions.
-/// Returns the number of written records, without the header. Error messages name `path`, the path of the output.
-/// `meter` advances by one for each record of the book.
+/// Copies a book to `out`, and replaces the records of edited positions by those in `positions`. Returns the number of
+/// written records, without the header. Error messages name `path`, the path of the output. `meter` advances by one for
+/// each record of the book.
 ///
 /// If `without_header` is `true`, leaves out the old header, which consists of the records with the key 0. The caller
-/// then writes a new one.
+/// then writes a new header.
 fn rewrite(
     book: &Book,
     positions: &Edited,
@@ -260,16 +261,16 @@ impl<S: MoveSource> SourceWrapper for HidingSource<'_, S> {
     }
 }
 
-/// The start of a line in the comment of a book's header. The line says that the book was edited, and ends with the
-/// version of polybook.
+/// The beginning of the line, in the comment of a book's header, that says that the book was edited. The line ends with
+/// the version of polybook.
 const EDITED: &str = "Edited by polybook ";
 
-/// The number of bytes that a generated header keeps free for the line which says that the book was edited.
+/// The number of bytes that a generated header keeps free for the line `Edited by polybook` of a later edit.
 pub(super) const ROOM_FOR_EDIT: usize = 64;
 
-/// Returns the header text of an edited book. The new text ends with two more lines: one says that the book was edited,
-/// and one contains the checksum. If there is no room for both, the new text has only the checksum line, and only if
-/// the old text had one. In this case, sets `unmarked` in `summary`.
+/// Returns the header text of an edited book. The text ends with a line that says that the book was edited, and a line
+/// for the checksum. If there is no room for both, sets `unmarked` in `summary`, and keeps only the checksum line,
+/// provided that the old text had one.
 ///
 /// Returns `None` if the book keeps its old header. This happens if the old header is missing or malformed, or if it
 /// has neither a checksum nor room for new lines.
@@ -296,7 +297,7 @@ fn edited_header(book: &Book, summary: &mut EditSummary) -> Result<Option<String
 }
 
 /// Applies the changes of `edit` to `before`, the records of one position of `book`. Returns the new records, sorted by
-/// descending weight. Adds the numbers of added, changed and removed moves to `summary`.
+/// descending weight, and adds the numbers of added, changed and removed moves to `summary`.
 fn edited(
     book: &Book,
     edit: &PositionEdit,
@@ -377,8 +378,9 @@ fn removable(pos: &VariantPosition, entries: &[Entry], text: &str) -> Result<Boo
     Err(format!("the book does not contain the move \"{text}\""))
 }
 
-/// Sets the weight of the move `mv` to `weight` in `entries`, the records of the position `pos`. Replaces all records
-/// of the move, in either spelling of castling, by a single record. If the move has no record, adds one.
+/// Sets the weight of the move `mv` to `weight` in `entries`, the records of the position `pos`. If the move has
+/// several records, including records with the other spelling of castling, they become a single record. If it has no
+/// record, adds one.
 fn set(entries: &mut Vec<Entry>, pos: &VariantPosition, mv: BookMove, weight: u16) {
     let is_it = |entry: &Entry| with_format_castling(pos, entry.mv) == mv;
     let old = entries.iter().find(|entry| is_it(entry));
@@ -424,14 +426,14 @@ pub enum Change {
     },
     /// Removes a move.
     Remove(String),
-    /// Removes all moves of the position, and the positions that only these moves led to.
+    /// Removes all moves of the position, and the positions that could be reached only by these moves.
     RemovePosition,
 }
 
 /// The new weight of a move: a number, or a percentage of the total weight of all moves in the position.
 #[derive(Copy, Clone, PartialEq, Debug)]
 pub enum NewWeight {
-    /// The weight itself.
+    /// The weight, from 0 to 65535.
     Absolute(u16),
     /// The share of the sum of the position's weights, in percent, more than 0 and at most 100. All shares in one
     /// [`PositionEdit`] are applied together. The other moves share the rest in their old proportions.
@@ -526,12 +528,12 @@ impl FromStr for Change {
     }
 }
 
-/// A parser of edit scripts, which list changes to a book line by line.
+/// A parser of edit scripts. An edit script lists the changes to a book, one position on each line.
 ///
-/// A line consists of a position and one or more changes, separated by semicolons. The position is a FEN, or moves from
-/// the start. The changes on a line that begins with a semicolon apply to the position of the previous line. All
-/// percentages on a line are applied together. If several lines name the same position, the changes on a later line
-/// apply to the result of the earlier lines. Blank lines and lines that begin with `#` are ignored.
+/// A line consists of a position and one or more changes, separated by semicolons. The position is a FEN, or a list of
+/// moves from the starting position. The changes on a line that begins with a semicolon apply to the position of the
+/// previous line. All percentages on a line are applied together. If several lines name the same position, the changes
+/// on a later line apply to the result of the earlier lines. Blank lines and lines that begin with `#` are ignored.
 ///
 /// ```text
 /// # What I play against the Sicilian
@@ -574,8 +576,8 @@ pub enum ScriptError {
 }
 
 impl Script {
-    /// Creates a parser of scripts for books of `variant`. `pos` is the position to which the changes apply if the
-    /// first line of the script names no position.
+    /// Creates a parser of scripts for books of `variant`. `pos` is the position to which the changes on the first line
+    /// apply if that line names no position.
     pub fn new(variant: Variant, pos: VariantPosition) -> Script {
         Script { variant, pos }
     }
@@ -583,7 +585,7 @@ impl Script {
     /// Parses the next line of the script. Returns the position and its changes, or `None` if the line is blank or a
     /// comment.
     ///
-    /// Does not check that moves are legal; [`edit_book`](edit_book) does.
+    /// The moves may be illegal; [`edit_book`](edit_book) checks them later.
     ///
     /// # Errors
     ///
@@ -620,14 +622,13 @@ impl Script {
 /// exactly.
 const MAX_SHARE_ERROR: f64 = 0.005;
 
-/// The maximum rounding error of a share of the total weight that the user requested for a move: 1 % of the requested
-/// share.
+/// The maximum rounding error of a share that the user requested for a move: 1 % of the requested share.
 const MAX_RELATIVE_ERROR: f64 = 0.01;
 
 /// Sets the weights of `entries`, the records of one position. `shares` lists moves with their new shares of the total
 /// weight, in percent. The rest of the total weight is divided among the other moves in their old proportions.
 ///
-/// Returns how many of the requested shares could not be met closely enough, because weights are integers up to 65535.
+/// Returns how many of the requested shares could not be met closely enough with integer weights up to 65535.
 ///
 /// # Errors
 ///
@@ -689,7 +690,7 @@ pub(super) fn share(
 /// The intended weight of a move, before it is scaled and rounded to 16 bits.
 struct Exact {
     weight: f64,
-    /// `true` if the share of the move was requested.
+    /// Whether the user requested a share for the move.
     is_asked: bool,
 }
 
@@ -703,9 +704,9 @@ fn rounded(exact: &[Exact], factor: f64) -> Vec<u16> {
 }
 
 /// Returns the moves whose share of the total weight changed too much when the weights were rounded. `exact` contains
-/// the weights before rounding, and `weights` contains the rounded weights of the same moves in the same order. The
-/// limit for the error is [`MAX_SHARE_ERROR`] or, if the user requested the share, [`MAX_RELATIVE_ERROR`] times the
-/// share if that is less.
+/// the weights before rounding, and `weights` contains the rounded weights of the same moves in the same order. A share
+/// may change by at most [`MAX_SHARE_ERROR`]. If the user requested the share, it may also change by at most
+/// [`MAX_RELATIVE_ERROR`] times its value.
 fn missed_shares<'a>(exact: &'a [Exact], weights: &'a [u16]) -> impl Iterator<Item = &'a Exact> {
     let wanted: f64 = exact.iter().map(|exact| exact.weight).sum();
     let sum: f64 = weights.iter().map(|weight| f64::from(*weight)).sum();

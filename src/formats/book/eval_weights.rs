@@ -1,7 +1,6 @@
-//! The weights of moves from evaluations.
+//! Computes the weights of book moves from evaluations of positions.
 //!
-//! [`EvaluatedMoves`] finds the values of the moves in a book by minimax, and [`EvalWeights`] computes weights from
-//! them.
+//! [`EvaluatedMoves`] finds the values of the moves by minimax, and [`EvalWeights`] converts the values to weights.
 
 use std::{fmt, path::Path, sync::Arc};
 
@@ -30,17 +29,18 @@ use crate::{
 /// in an equal position.
 const HALVING_LOSS: f64 = 0.01;
 
-/// The minimum sum of the weights of a position in which every move has a value. A smaller sum, such as that of two
-/// moves with a few games, could not express the ratios of the weights.
+/// The minimum total weight of a position in which every move has a value. With a smaller total, such as that of two
+/// moves with a few games each, integer weights could not express the intended ratios.
 const MIN_EVALUATED_SUM: u64 = 1000;
 
 /// A rule that computes the weights of moves from a store of evaluations.
 ///
 /// The value of a move for the side that plays it is the value of the position after it. The value of a position is the
-/// best of its evaluation and the values of its moves in the book, so evaluations of later positions count for earlier
-/// moves. The value of a move is ignored if it comes from an evaluation less than half as deep as that of the position,
-/// unless one of the two is a forced mate. Moves of weight 0 in a book that is filtered do not count. In cycles, only the next 256 half-moves are considered. A position without an evaluation has a value only if
-/// every move of the book in it has one.
+/// best of its evaluation and the values of its book moves, so evaluations of later positions influence earlier moves.
+/// A position without an evaluation has a value only if all of its book moves have one. The value of a move is ignored
+/// if it comes from an evaluation less than half as deep as that of the position, unless one of the two is a forced
+/// mate. When a book is filtered, moves of weight 0 are ignored. In cycles, only the next 256 half-moves are
+/// considered.
 ///
 /// Values are converted to expected scores from 0 to 1. A weight is halved for each percentage point by which the
 /// expected score of the move is lower than that of the best move of the book in its position. Moves without a value
@@ -51,7 +51,7 @@ pub struct EvalWeights {
     times_results: bool,
 }
 
-/// Statistics about the weights that come from evaluations.
+/// The numbers of moves that got their weights from evaluations, and of moves that did not.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug, serde::Serialize)]
 pub struct EvalWeightsSummary {
     /// The number of moves whose weights come from evaluations.
@@ -63,8 +63,8 @@ pub struct EvalWeightsSummary {
 }
 
 impl EvalWeights {
-    /// Creates a rule that replaces the weights of moves by weights from the evaluations in `evals`. In each position,
-    /// the moves with a value share the sum of their weights.
+    /// Creates a rule that computes the weights of moves from the evaluations in `evals`. In each position, the total
+    /// weight of the moves with a value is divided anew among these moves.
     pub fn new(evals: impl Into<Arc<Evals>>) -> EvalWeights {
         EvalWeights {
             evals: evals.into(),
@@ -72,8 +72,8 @@ impl EvalWeights {
         }
     }
 
-    /// Sets whether weights are multiplied by the factors from evaluations. The best move of a position then keeps its
-    /// weight. Default: `false`.
+    /// Sets whether the rule multiplies each weight by a factor from the evaluations, instead of dividing the total
+    /// weight of a position anew. The best move of a position then keeps its weight. Default: `false`.
     #[must_use]
     pub fn times_results(self, times_results: bool) -> EvalWeights {
         EvalWeights {
@@ -83,7 +83,7 @@ impl EvalWeights {
     }
 
     /// Returns a description of the formula that computes weights. `results` describes the formula without evaluations.
-    /// Book headers store this text.
+    /// The header of a book contains this description.
     pub(super) fn formula(&self, results: &str) -> String {
         if self.times_results {
             format!(
@@ -97,12 +97,14 @@ impl EvalWeights {
     }
 
     /// Changes the weights of the moves of one position. Each element of `moves` contains the weight of a move and, if
-    /// the move has a value, its expected score.
+    /// known, its expected score from evaluations.
     ///
-    /// The factor of a move is 2^(-loss / [`HALVING_LOSS`]), where the loss is the expected score of the best move minus
-    /// that of the move. Moves without an expected score keep their weights. The other moves multiply their weights by
-    /// their factors or, by default, share the sum of their weights in proportion to their factors. If all moves have
-    /// an expected score, this sum is raised to at least [`MIN_EVALUATED_SUM`]. A weight above 0 stays above 0.
+    /// The factor of a move is 2^(-loss / [`HALVING_LOSS`]), where the loss is the difference between its expected
+    /// score and that of the best move. By default, the total weight of the moves with an expected score is divided
+    /// among them in proportion to their factors. If the rule [multiplies](EvalWeights::times_results) weights instead,
+    /// each weight is multiplied by its factor. Moves without an expected score keep their weights. If all moves have
+    /// an expected score, the total to divide is raised to at least [`MIN_EVALUATED_SUM`]. A weight above 0 stays above
+    /// 0.
     pub(super) fn weigh(&self, moves: &mut [(u64, Option<f64>)]) {
         let scores = moves.iter().filter_map(|(_, score)| *score);
         let Some(best) = scores.clone().reduce(f64::max) else {
@@ -146,14 +148,14 @@ impl EvalWeights {
         }
     }
 
-    /// Finds the values of the moves in `counts` that were played in enough games, in the positions that they reach
-    /// from `starts`. Computes the weights of these moves from their values. `filter` and `weights` select the moves of
-    /// the book and determine their weights without evaluations. Error messages name `path`, the path of the book.
+    /// Computes weights from evaluations for the moves in `counts` that were played in enough games, in all positions
+    /// that such moves reach from `starts`. `filter` and `weights` select the moves of the book and determine their
+    /// weights without evaluations. Error messages name `path`, the path of the book.
     ///
     /// # Errors
     ///
-    /// Returns an error if the store or a temporary file cannot be read, or if the positions and moves exceed the budget
-    /// `memory`.
+    /// Returns an error if the store or a temporary file cannot be read, or if the positions and moves exceed the
+    /// budget `memory`.
     pub(super) fn of_counts(
         &self,
         counts: &Counts,
@@ -217,7 +219,7 @@ impl EvalWeights {
 
     /// Finds the values of the moves of `book` in the positions that lines of the book reach from the starting position
     /// of `variant`. Each position of `book` must contain a move at most once, except for two spellings of castling.
-    /// Records of weight 0 do not count, because their moves must not be played.
+    /// Records of weight 0 are ignored, because their moves must not be played.
     ///
     /// # Errors
     ///
@@ -260,7 +262,7 @@ impl EvalWeights {
         Ok(EvaluatedMoves::of(&graph))
     }
 
-    /// Returns the data of the position `pos` in a graph, and its moves. Each of `moves` contains the move, its weight
+    /// Returns the data and the moves of the position `pos` for a graph. Each of `moves` contains the move, its weight
     /// without evaluations, and whether the book contains it.
     fn describe(
         &self,
@@ -282,7 +284,7 @@ impl EvalWeights {
     }
 }
 
-/// Formats the rule as an option of the command line. Book headers store this text.
+/// Formats the rule as a command-line option. The header of a book contains this text.
 impl fmt::Display for EvalWeights {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let source = if self.times_results { "both" } else { "evals" };
@@ -290,7 +292,7 @@ impl fmt::Display for EvalWeights {
     }
 }
 
-/// The weights from evaluations of the moves in counts.
+/// The weights that moves in counted games get from evaluations.
 #[derive(Clone, Debug)]
 pub(super) struct CountedEvalWeights {
     pub rule: EvalWeights,
@@ -308,8 +310,8 @@ impl CountedEvalWeights {
     }
 }
 
-/// A graph of the positions and moves of a book. The data of a node is the value of its evaluation, for the side to
-/// move.
+/// A graph of the positions and moves of a book. The data of a node is the evaluation of the position for the side to
+/// move, or `None` if it has no evaluation.
 type EvalGraph = MoveGraph<Option<Value>, EvalMove>;
 
 /// The data of a move in an [`EvalGraph`].
@@ -318,7 +320,7 @@ struct EvalMove {
     after: Option<Value>,
     /// The weight of the move without evaluations.
     weight: u64,
-    /// Whether the book contains the move, rather than only the graph.
+    /// Whether the book keeps the move. Otherwise, only the graph contains it.
     is_kept: bool,
 }
 
@@ -333,7 +335,7 @@ impl GraphMove<EvalMove> {
 /// The size in bytes of an entry of [`EvaluatedMoves::values`], including the free space of the table.
 const VALUE_SIZE: usize = 32;
 
-/// The values of the moves of a book that have one.
+/// The values of the positions and moves of a book, as far as they are known from evaluations.
 pub(super) struct EvaluatedMoves {
     /// Pairs of a key and a move, packed by [`key_and_move`] and sorted, each with the expected score of the move.
     scores: Vec<(u128, f64)>,
@@ -372,8 +374,8 @@ impl EvaluatedMoves {
         found(&self.scores, key, mv)
     }
 
-    /// Adds the moves of `entries`, written records of one position, to the numbers in `summary`. Moves of weight 0 do
-    /// not count.
+    /// Adds the moves of `entries`, the records of one position, to the statistics in `summary`. Ignores moves of
+    /// weight 0.
     pub(super) fn count(&self, entries: &[Entry], summary: &mut EvalWeightsSummary) {
         for entry in entries.iter().filter(|entry| entry.weight > 0) {
             let number = if self.score(entry.key, entry.mv).is_some() {
@@ -393,8 +395,8 @@ impl EvaluatedMoves {
     }
 }
 
-/// Returns the element for the move `mv` in the position with the key `key` from a sorted table, or `None` if the table
-/// has no such element.
+/// Looks up the move `mv` of the position with the key `key` in a sorted table. Returns `None` if the table does not
+/// contain the move.
 fn found<T: Copy>(table: &[(u128, T)], key: u64, mv: BookMove) -> Option<T> {
     let place = key_and_move(key, mv);
     let index = table.binary_search_by_key(&place, |(place, _)| *place);
@@ -402,10 +404,10 @@ fn found<T: Copy>(table: &[(u128, T)], key: u64, mv: BookMove) -> Option<T> {
 }
 
 /// Computes the value of each position in the graph for the side to move, in the order of the graph's nodes. The value
-/// is the best of the position's evaluation and the values of its moves. The value of a move is ignored if it may not be
-/// [compared](Value::counts_for) with the position's evaluation, because it comes from a much shallower one. A position
-/// without an evaluation has a value only if each of its moves leads to a position that has one, or that moves of the
-/// graph continue.
+/// is the best of the position's evaluation and the values of its moves. The value of a move is ignored if it may not
+/// be [compared](Value::counts_for) with the position's evaluation, because it comes from a much shallower one. A
+/// position without an evaluation has a value only if each of its moves leads to a position that has a value, or from
+/// which moves of the graph continue.
 fn position_values(graph: &EvalGraph) -> Vec<Option<Value>> {
     let nodes = graph.nodes();
     // If a move has no value, the best of the other moves may be a mistake, which says nothing about the position.

@@ -1,4 +1,4 @@
-//! Adds the best evaluated moves where the lines of a book end.
+//! Extends the lines of a book by the moves that lead to the best evaluated positions.
 
 use std::{cmp::Reverse, fmt, sync::Arc};
 
@@ -26,9 +26,10 @@ const MOVE_SIZE: usize = 64;
 
 /// A rule that continues the lines of a book with the best moves according to a store of evaluations.
 ///
-/// A line ends in a position if the book contains neither a move there nor an answer to a legal move. The rule adds the
-/// legal move that leads to the best evaluated position. It adds nothing if the position has no evaluation, or if the
-/// move is more than 50 centipawns worse than this evaluation. The line then continues after the added move.
+/// A line ends in a position if the book has neither a move in this position nor a move after any legal move. The rule
+/// adds the legal move that leads to the best evaluated position. It adds no move if the position has no evaluation, or
+/// if the move is more than 50 centipawns worse than that evaluation. The line can then be extended further after the
+/// added move.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Expand {
     evals: Arc<Evals>,
@@ -47,8 +48,8 @@ impl Expand {
         }
     }
 
-    /// Returns the records that the rule adds to `book`, sorted by key. Their weight is 1. The lines of the book begin
-    /// in the starting position of `variant`.
+    /// Returns the records that the rule adds to `book`, sorted by key. Each record has the weight 1. The lines of the
+    /// book begin in the starting position of `variant`.
     ///
     /// # Errors
     ///
@@ -86,8 +87,8 @@ impl Expand {
         Ok(records)
     }
 
-    /// Continues a line of the book from `pos`. Adds the record of each move to `added`, by the key of its position, with
-    /// the number of moves by which the line may continue from there.
+    /// Extends a line of the book that ends in `pos`. Adds the record of each new move to `added`, under the key of its
+    /// position, together with the number of moves by which the line may be extended from there.
     fn continue_line(
         &self,
         book: &LegalMoves<'_>,
@@ -146,7 +147,7 @@ impl Expand {
     }
 }
 
-/// Formats the rule as an option of the command line. Book headers store this text.
+/// Formats the rule as a command-line option. The header of a book contains this text.
 impl fmt::Display for Expand {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "--expand {}", self.plies)

@@ -35,9 +35,9 @@ pub(super) fn refuse_foreign(file: &File, path: &Path) -> Result<()> {
     refuse_impossible(&sample.concat(), path)
 }
 
-/// Returns an error if most of the records contain a move that no piece can make, because such a file is not a book.
-/// `records` contains all records of the file, or a sample of them. Accepts any file that begins with a header. Errors
-/// name `path`, the path of the file.
+/// Returns an error if most of the records contain a move that no piece can make, which shows that the file is not a
+/// book. `records` contains all records of the file, or a sample of them. Accepts any file that begins with a header.
+/// Errors name `path`, the path of the file.
 pub(super) fn refuse_impossible(records: &[u8], path: &Path) -> Result<()> {
     let entries = records.as_chunks().0.iter();
     let mut entries = entries.map(|bytes| Entry::from_bytes(*bytes)).peekable();
@@ -57,8 +57,8 @@ pub(super) fn refuse_impossible(records: &[u8], path: &Path) -> Result<()> {
     Err(Error::foreign(path, problem))
 }
 
-/// Returns an error if a file begins like a file in another format. `start` contains the first bytes of the file, and
-/// `size` is its size in bytes. Error messages name `path`.
+/// Returns an error if a file is not a book but begins like a file in another format. `start` contains the first bytes
+/// of the file, and `size` is its size in bytes. Error messages name `path`.
 ///
 /// The first key of a book may equal the signature of another format by chance. Bytes that can be the records of a book
 /// are therefore accepted despite such a signature. Text that begins like PGN is never accepted.
@@ -87,7 +87,7 @@ pub(super) fn refuse_foreign_start(start: &[u8], size: u64, path: &Path) -> Resu
 }
 
 /// Returns `true` if `bytes` contains at least eight records, each with a key other than 0 and a move that a piece can
-/// make. Accepts keys in any order, as in a damaged book; [`are_records`] requires ascending keys.
+/// make. Unlike [`are_records`], accepts keys in any order, as in a damaged book.
 fn are_moves(bytes: &[u8]) -> bool {
     let records = bytes.as_chunks().0;
     let mut entries = records.iter().map(|bytes| Entry::from_bytes(*bytes));
@@ -105,9 +105,10 @@ fn are_records(bytes: &[u8]) -> bool {
         && entries.map(|entry| entry.key).is_sorted()
 }
 
-/// Recognizes the format of a file that is not a book. Examines `start`, the first bytes of the file, and the extension
-/// of `path`. Returns the format, and its name and the advice for an error message. The advice is empty for PGN and
-/// SQLite, for which the command adds its own. Returns `None` if the file may be a book.
+/// Recognizes the format of a file that is not a book, from `start`, the first bytes of the file, and from the
+/// extension of `path`. Returns the format, and its name and some advice for an error message. The advice is empty for
+/// PGN and SQLite, because the commands add their own advice for these formats. Returns `None` if the file may be a
+/// book.
 fn format_of(start: &[u8], path: &Path) -> Option<(ForeignFormat, &'static str, &'static str)> {
     if let Some((format, name)) = text_format(start) {
         let advice = match format {
@@ -179,8 +180,8 @@ fn begins_as_pgn(text: &[u8]) -> bool {
         && (text.starts_with(b"[") || moves.starts_with(b"{") || word.is_some_and(looks_like_move))
 }
 
-/// Returns `true` if the file at `path` is empty, or a book that polybook wrote: a book whose header contains a
-/// checksum. polybook writes no checksum if the user requests another comment or no header.
+/// Returns `true` if the file at `path` is empty or a book that polybook wrote. Such a book is recognized by the
+/// checksum in its header, which is missing if the user requested another comment or no header.
 pub(super) fn is_own_or_empty(path: &Path) -> Result<bool> {
     if !is_book_or_empty(path)? {
         return Ok(false);
@@ -195,8 +196,8 @@ pub(super) fn is_own_or_empty(path: &Path) -> Result<bool> {
 /// Returns `true` if the file at `path` is empty or a Polyglot book.
 ///
 /// Reads only samples of the records. A file counts as a book if its size is a multiple of 16, its header is valid or
-/// missing, and most of the sampled records contain a move that a piece can make. If there are few, their keys must also
-/// ascend. All commands decide by this function whether a file is a book.
+/// missing, and most of the sampled records contain a move that a piece can make. In a file with few records, the keys
+/// must also ascend. All commands use this function to decide whether a file is a book.
 ///
 /// # Errors
 ///

@@ -2,8 +2,8 @@
 //! plays any reply after which the book has a move.
 //!
 //! A line ends where the book ends, and at a position that occurred earlier in the line or in an earlier line.
-//! [`count`] returns the numbers of `polyglot info-book`, [`reachable`] counts the positions that its option `-exact`
-//! searches for, and [`write()`] writes the lines as `polyglot dump-book` does.
+//! [`count`] returns the numbers that `polyglot info-book` prints, [`reachable`] counts the positions that `polyglot
+//! info-book -exact` searches for, and [`write()`] writes the lines as `polyglot dump-book` does.
 //!
 //! The book itself may stay in its file. [`count`] and [`reachable`] spill positions to temporary files if they exceed
 //! the memory budget. [`write()`] takes about 50 bytes of memory for each position on the lines that it writes.
@@ -31,13 +31,13 @@ use crate::{
     storage::sort::{Memory, SpillingSet},
 };
 
-/// The number of lines in a book, and the number of positions on them, for each side. On a line, the side plays moves
-/// of the book, and its opponent plays replies after which the book has a move.
+/// The numbers of a book's lines and of the positions on them, for each side. On a line of one side, this side plays
+/// moves of the book, and its opponent plays any reply after which the book has a move.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub struct Lines {
-    /// The number of lines with White's moves from the book.
+    /// The number of lines on which White plays moves of the book.
     pub white: u64,
-    /// The number of lines with Black's moves from the book.
+    /// The number of lines on which Black plays moves of the book.
     pub black: u64,
     /// The number of positions on White's lines in which the book has a move of White.
     pub white_positions: u64,
@@ -183,11 +183,10 @@ impl<'a> PlayableMoves<'a> {
     }
 
     /// Creates a source of the moves of `book`. Reads all records once to build a filter of their position keys. The
-    /// filter recognizes most keys that the book does not contain, so that look-ups of these keys need not read the
+    /// filter recognizes most keys that the book does not contain, so that looking up these keys need not read the
     /// book.
     ///
-    /// The filter takes at most `memory` bytes, but at least 512. The smaller the filter, the fewer of these keys it
-    /// recognizes.
+    /// The filter takes at most `memory` bytes, but at least 512. A smaller filter recognizes fewer of these keys.
     ///
     /// # Errors
     ///
@@ -272,9 +271,9 @@ struct KeyFilter {
 }
 
 impl KeyFilter {
-    /// The number of bits in the filter for each record of the book. A key that the book does not contain then passes
-    /// the filter with a probability of at most 1 in 32. The filter of a large book has fewer bits, because
-    /// [`MAX_BYTES`](KeyFilter::MAX_BYTES) limits its size.
+    /// The number of bits in the filter for each record of the book. With this number, a key that the book does not
+    /// contain passes the filter with a probability of at most 1 in 32. The filter of a large book has fewer bits for
+    /// each record, because [`MAX_BYTES`](KeyFilter::MAX_BYTES) limits its size.
     const BITS_PER_RECORD: u64 = 32;
 
     /// The maximum size of a filter in bytes: 256 MiB. For a book of 20 GB, a filter of this size rejects half of the
@@ -342,7 +341,7 @@ pub fn write(
     writer.finish().at(path, "write")
 }
 
-/// A source of lines in which the replies of the opponent are sorted by their names in UCI.
+/// A source of the moves on the lines of a book, in which the opponent's replies are sorted by their UCI notation.
 struct RepliesByName<'a>(LinesOf<PlayableMoves<'a>>);
 
 impl<'a> SourceWrapper for RepliesByName<'a> {
@@ -369,7 +368,7 @@ impl<'a> SourceWrapper for RepliesByName<'a> {
 struct PathMove {
     /// The identity of the position before the move.
     before: u64,
-    /// The move with its number and its share, as it is written.
+    /// The text of the move, with its move number and its share.
     text: String,
     /// Whether the side whose lines are written plays the move.
     is_own: bool,
@@ -380,7 +379,7 @@ struct LineWriter<W> {
     out: W,
     /// The moves of the current line.
     path: Vec<PathMove>,
-    /// Whether the line after the last move of `path` is neither written nor known to continue.
+    /// Whether the line up to the last move of `path` has not been written yet, and may turn out to be complete.
     is_open: bool,
     /// The number of the line and the ply at which each position first occurred, by identity.
     seen: FxHashMap<u64, (u64, usize)>,
@@ -388,8 +387,9 @@ struct LineWriter<W> {
 }
 
 impl<W: Write> LineWriter<W> {
-    /// Adds the next move of a depth-first walk. Writes the line before it if it is complete, and the line that ends
-    /// with the move if the move leads to an earlier position.
+    /// Adds the next move of a depth-first walk to the current line. If the move begins another line, first writes the
+    /// previous line if it is complete. If the move leads to an earlier position, also writes the line that ends with
+    /// this move.
     fn add(&mut self, branch: &Branch<'_>) -> io::Result<()> {
         let (pos, mv, ply) = (branch.pos.position(), branch.mv.mv, branch.ply);
         if ply < self.path.len() {
@@ -429,8 +429,8 @@ impl<W: Write> LineWriter<W> {
         })
     }
 
-    /// Writes the line up to the last move if no line has been written that contains it. The book has no answer to a
-    /// move of the opponent after it.
+    /// Writes the current line if it ends with its last move, because the book has no move after any reply of the
+    /// opponent. Does nothing if the line has already been written.
     fn end_open_line(&mut self) -> io::Result<()> {
         match self.path.last() {
             Some(last) if self.is_open && last.is_own => self.write_line(""),
@@ -443,7 +443,7 @@ impl<W: Write> LineWriter<W> {
         self.out.flush()
     }
 
-    /// Writes the current line, followed by `note`, which says why the line ends here. It is empty if the line is
+    /// Writes the current line, followed by `note`. The note says why the line ends early, or is empty if the line is
     /// complete.
     fn write_line(&mut self, note: &str) -> io::Result<()> {
         self.is_open = false;
@@ -456,8 +456,8 @@ impl<W: Write> LineWriter<W> {
     }
 }
 
-/// The number of positions of a book that White can reach, and the number that Black can reach. To reach a position, a
-/// side may play any legal moves, but its opponent plays only moves after which the book has a move.
+/// The numbers of positions of a book that White and Black can reach. To reach a position, a side may play any legal
+/// moves, but its opponent plays only moves after which the book has a move.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub struct Reachable {
     /// The number of positions that can be reached if White plays any legal moves. Includes the positions on White's
@@ -468,12 +468,12 @@ pub struct Reachable {
     pub black: u64,
 }
 
-/// Counts the positions of a book that White can reach, and those that Black can reach. To reach a position, a side may
-/// play any legal moves, but its opponent plays only moves after which the book has a move. Keys of positions that
-/// exceed `memory` are written to temporary files. `meter` shows the progress.
+/// Counts the positions of a book that White can reach, and the positions that Black can reach. To reach a position, a
+/// side may play any legal moves, but its opponent plays only moves after which the book has a move. Keys of positions
+/// that exceed `memory` are written to temporary files. `meter` shows the progress.
 ///
-/// `polyglot info-book -exact` searches for the same positions, but misses some of them: its search takes positions of an
-/// earlier line for repetitions.
+/// `polyglot info-book -exact` searches for the same positions, but misses some of them: it mistakes positions of
+/// earlier lines for repetitions.
 ///
 /// # Errors
 ///
@@ -509,8 +509,8 @@ pub fn reachable(book: &Book, memory: &Memory, meter: &Meter) -> Result<Reachabl
     })
 }
 
-/// A source of all legal moves of the side of the inner source, and of the moves that the inner source contains for the
-/// other side.
+/// A source of moves for a walk in which one side, that of the inner source, may play any legal move. The other side
+/// plays only the moves that the inner source contains.
 struct AnyMovesOf<S>(LinesOf<S>);
 
 impl<S: MoveSource> SourceWrapper for AnyMovesOf<S> {
@@ -593,9 +593,9 @@ impl MoveSource for LegalMoves<'_> {
     }
 }
 
-/// Returns `true` if the game has ended because one side gave three checks. The key of such a position may also belong
-/// to positions with fewer checks, because keys do not contain the number of checks. A book may therefore have records
-/// with this key, but their moves are not legal after the third check.
+/// Returns `true` if the game has ended because one side gave three checks. Keys do not contain the number of checks,
+/// so a book may have records with the key of such a position. Their moves belong to positions with fewer checks, and
+/// are not legal after the third check.
 pub(super) fn has_third_check(pos: &VariantPosition) -> bool {
     matches!(pos, VariantPosition::ThreeCheck(_)) && pos.is_variant_end()
 }

@@ -1,4 +1,4 @@
-//! Makes a book from counts. [`DroppedMoves`] finds the moves that are dropped from a book because they are
+//! Makes a book from counted games. [`DroppedMoves`] finds the moves that are dropped from a book because they are
 //! illegal or lose too much.
 
 use std::{cmp::Reverse, collections::BTreeSet, io::Write, path::Path, sync::Arc};
@@ -32,8 +32,8 @@ use crate::{
     task,
 };
 
-/// A builder that makes a book from counts: the numbers of wins, draws and losses of each move in each position. It
-/// selects moves by these results, computes their weights, and writes them as a book.
+/// A builder of a book from counted games. It selects moves by their wins, draws and losses, computes their weights,
+/// and writes them as a book.
 #[derive(Clone, Debug)]
 pub struct BookMaker<'a> {
     counts: &'a Counts,
@@ -46,18 +46,18 @@ pub struct BookMaker<'a> {
     shards: Vec<ShardMoves>,
 }
 
-/// The moves that a book keeps of one shard of the counts.
+/// The moves of one shard that are kept in a book. A shard is one of 256 ranges of position keys.
 #[derive(Clone, Debug)]
 struct ShardMoves {
-    /// The number of records of the book before those of the shard, without its header.
+    /// The number of the book's records before those of the shard, without the header.
     first: u64,
     /// The moves that the book keeps, or `None` if there are too many to hold in memory.
     kept: Option<Vec<WeighedMove>>,
 }
 
-/// The changes that the options `--weights`, `--minimax` and `--max-loss` make to a book. `--weights` replaces weights by
-/// those from evaluations, `--minimax` lowers weights, and `--max-loss` drops moves. Each change is computed from the
-/// book with the changes before it.
+/// The changes that the options `--weights`, `--minimax` and `--max-loss` make to a book. `--weights` replaces weights
+/// by those from evaluations, `--minimax` lowers weights, and `--max-loss` drops moves. Each change is applied to the
+/// result of the previous one.
 #[derive(Clone, Default, Debug)]
 struct Adjustments {
     /// The moves that are left out because they lose too much, and the text of the option that requests this.
@@ -92,7 +92,7 @@ pub struct BookSummary {
     pub entries: u64,
     /// The largest weight before scaling.
     pub largest_weight: u64,
-    /// The factor that every weight was multiplied by. 1 if each position has a factor of its own.
+    /// The factor by which all weights were multiplied, or 1 if each position has its own factor.
     pub scale: f64,
 }
 
@@ -110,7 +110,7 @@ impl BookSummary {
 
 impl<'a> BookMaker<'a> {
     /// Creates a builder for a book of the moves in `counts` that `filter` selects, with the weights that `weights`
-    /// computes. Reads the counts once to determine which moves these are. Uses all threads of the current rayon pool.
+    /// computes. Reads `counts` once to find these moves. Uses all threads of the current rayon pool.
     ///
     /// # Errors
     ///
@@ -123,9 +123,9 @@ impl<'a> BookMaker<'a> {
         BookMaker::adjusted(counts, filter, weights, Adjustments::default())
     }
 
-    /// Creates a builder for the same book with weights from evaluations. [`EvalWeights`] describes them. They affect
-    /// only positions that can be reached from `starts` by moves with enough games. Error messages name `path`, the path
-    /// of the book.
+    /// Creates a builder for the same book with weights from evaluations, which [`EvalWeights`] describes. Only
+    /// positions that can be reached from `starts` by moves with enough games get new weights. Error messages name
+    /// `path`, the path of the book.
     ///
     /// # Errors
     ///
@@ -148,8 +148,8 @@ impl<'a> BookMaker<'a> {
     }
 
     /// Creates a builder for the same book with lower weights for moves whose continuations scored badly in the counted
-    /// games. [`Weights::minimax`] describes this change. It affects only positions that can be reached from `starts`
-    /// by moves with enough games. Error messages name `path`, the path of the book.
+    /// games. [`Weights::minimax`] describes this change. Only positions that can be reached from `starts` by moves
+    /// with enough games are affected. Error messages name `path`, the path of the book.
     ///
     /// # Errors
     ///
@@ -280,22 +280,22 @@ impl<'a> BookMaker<'a> {
         self.summary
     }
 
-    /// Returns statistics about the moves that were left out because of evaluations. Returns `None` if
-    /// [`without_losing_moves`](BookMaker::without_losing_moves) was not applied.
+    /// Returns statistics about the moves that were left out because they lose too much according to evaluations.
+    /// Returns `None` if [`without_losing_moves`](BookMaker::without_losing_moves) was not applied.
     pub fn losses(&self) -> Option<LossSummary> {
         let dropped = self.adjustments.dropped.as_ref();
         dropped.map(|dropped| dropped.0.losses.clone())
     }
 
-    /// Returns statistics about the weights from evaluations. Returns `None` if
+    /// Returns the numbers of moves whose weights were or were not computed from evaluations. Returns `None` if
     /// [`with_evals`](BookMaker::with_evals) was not applied.
     pub fn eval_weights(&self) -> Option<EvalWeightsSummary> {
         let evals = self.adjustments.evals.as_ref();
         evals.map(|evals| evals.summary)
     }
 
-    /// Returns statistics about the moves whose weights were lowered. Returns `None` if
-    /// [`with_minimax`](BookMaker::with_minimax) was not applied, or if [`Weights::minimax`] is not set.
+    /// Returns statistics about the moves whose weights were lowered because their continuations scored badly. Returns
+    /// `None` if [`with_minimax`](BookMaker::with_minimax) was not applied, or if [`Weights::minimax`] is not set.
     pub fn minimax(&self) -> Option<MinimaxSummary> {
         let minimax = self.adjustments.minimax.as_ref();
         minimax.map(|minimax| minimax.summary)
@@ -303,9 +303,9 @@ impl<'a> BookMaker<'a> {
 
     /// Creates the text of the book's header.
     ///
-    /// If `comment` is `None`, a comment is generated. It describes the origin of the counts from which the book is
-    /// made (`provenance`), and how moves were selected and weighed. Its last line is for the checksum, which
-    /// [`write`](BookMaker::write) fills in.
+    /// If `comment` is `None`, a comment is generated. It says from which games the book was made (`provenance`), and
+    /// how moves were selected and weighted. Its last line is for the checksum, which [`write`](BookMaker::write) fills
+    /// in.
     ///
     /// # Errors
     ///
@@ -413,10 +413,9 @@ impl<'a> BookMaker<'a> {
         })
     }
 
-    /// Converts the moves of one position to records with scaled weights, and appends the bytes of the records to
-    /// `bytes`. `kept` contains the moves in ascending order. `global` is the scaling of the whole book, which is used
-    /// unless the weights of each position are scaled separately. `entries` is a buffer that is reused to avoid
-    /// allocations.
+    /// Appends the records of one position, with scaled weights, to `bytes`. `kept` contains the moves in ascending
+    /// order. `global` is the scaling of the whole book, which is used unless the weights of each position are scaled
+    /// separately. `entries` is a buffer that is reused to avoid allocations.
     fn position_records(
         &self,
         kept: impl Iterator<Item = WeighedMove> + Clone,
@@ -502,7 +501,7 @@ impl Adjustments {
 pub struct LossSummary {
     /// The number of moves that are left out because they lose too much.
     pub left_out: u64,
-    /// The sum of the weights of the moves that are left out, in percent of the sum of the weights of all moves.
+    /// The total weight of the moves that are left out, in percent of the total weight of all moves.
     pub left_out_share: f64,
     /// The moves with the largest weights among those that are left out, sorted by weight in descending order. Contains
     /// at most [`MAX_HEAVIEST`](LossSummary::MAX_HEAVIEST) moves.
@@ -515,10 +514,10 @@ pub struct LossSummary {
     /// The number of moves that lose too much, but are kept because their position has no better move. It is 0 unless
     /// [`MaxLoss::keep_one`] is set.
     pub kept: u64,
-    /// The number of positions whose moves are all left out. Moves of weight 0 do not count.
+    /// The number of positions whose moves are all left out. Moves of weight 0 are ignored.
     pub emptied: u64,
-    /// The lines to the positions that `emptied` counts, sorted by key, such as `1. e4 e5`. The line to the starting
-    /// position is empty. Contains at most [`MAX_EMPTIED`](LossSummary::MAX_EMPTIED) lines.
+    /// Lines that lead to the positions counted in `emptied`, such as `1. e4 e5`, sorted by position key. The line to
+    /// the starting position is empty. Contains at most [`MAX_EMPTIED`](LossSummary::MAX_EMPTIED) lines.
     pub emptied_after: Vec<String>,
 }
 
@@ -551,15 +550,15 @@ pub(super) struct DroppedMoves {
     illegal: FxHashSet<u128>,
     /// The moves that lose too much, packed like `illegal`, in the spelling of the format.
     losing: FxHashSet<u128>,
-    /// The moves that spell castling as the king's two steps, packed like `illegal`, with the move in the spelling of the
-    /// format.
+    /// The castling moves that are spelled as a move of the king by two squares, packed like `illegal`. Each is mapped
+    /// to the move in the spelling of the format.
     castling: FxHashMap<u128, BookMove>,
-    /// The numbers of the moves that lose too much.
+    /// Statistics about the moves that lose too much.
     pub losses: LossSummary,
 }
 
 impl DroppedMoves {
-    /// Finds the illegal moves of `book` and, if `max_loss` is given, the moves that lose more than it allows.
+    /// Finds the illegal moves of `book` and, if `max_loss` is given, the moves that lose more than `max_loss` allows.
     ///
     /// `book` must contain each move of a position at most once. This function finds positions by following the moves
     /// of the book from the starting position of `variant`. It does not check other positions of the book, because a

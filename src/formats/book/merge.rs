@@ -29,33 +29,34 @@ use crate::{
 };
 
 /// A filter for the moves of a book, which can also change their weights. The default filter keeps all moves. Applying
-/// the same filter to its own result changes nothing, unless it computes [weights from evaluations](Filter::eval_weights).
+/// the same filter to its own result changes nothing, unless it computes [weights from
+/// evaluations](Filter::eval_weights).
 ///
-/// A filter other than the default first drops illegal moves, and merges moves that spell the same castling differently
-/// (as a move of the king by two squares, or to the rook). Both steps need the position, so they work only in positions
-/// that moves of the book reach from the starting position. In all other positions, a move counts as legal if a piece
-/// can make it in [some position](crate::chess::position::BookMove::is_possible).
+/// A filter other than the default first drops illegal moves, and merges the two spellings of castling: a move of the
+/// king by two squares, and a move of the king to the rook. Both steps need the position, so they work only in
+/// positions that moves of the book reach from the starting position. In all other positions, a move is assumed to be
+/// legal if a piece can make it in [some position](crate::chess::position::BookMove::is_possible).
 #[derive(Clone, PartialEq, Default, Debug)]
 pub struct Filter {
     /// The minimum weight of a move.
     pub min_weight: u16,
-    /// The minimum share of a move in the sum of its position's weights, in percent, from 0 to 100.
+    /// The minimum share that a move must have of its position's total weight, in percent from 0 to 100.
     pub min_share: f64,
-    /// The maximum number of moves that are kept in each position. The heaviest moves are kept, and among equally heavy
-    /// moves those with the smallest numbers.
+    /// The maximum number of moves that are kept in each position. The moves with the largest weights are kept. If
+    /// weights are equal, the moves with the smaller 16-bit numbers are kept.
     pub best: Option<usize>,
     /// If set, keeps only positions that are [reachable](Filter::reachable) in fewer plies than this.
     pub max_ply: Option<u16>,
-    /// If set, keeps only positions that kept moves of White or of Black reach from the starting position. The
-    /// opponent may play any move that the book answers. See [`lines`](super::lines).
+    /// If set, keeps only positions that can be reached from the starting position if one side plays moves that the
+    /// filter keeps, and its opponent plays any move after which the book has a move. See [`lines`](super::lines).
     pub reachable: bool,
-    /// Scales the weights of each position so that the largest is 65535.
+    /// If set, scales the weights of each position so that the largest weight becomes 65535.
     pub normalize: bool,
     /// If set, drops moves that lose too much, but only in positions that can be reached from the starting position.
     /// This filter is applied before all others.
     pub max_loss: Option<MaxLoss>,
-    /// If set, computes the weights of moves from evaluations, before all conditions on weights are applied. A move of
-    /// weight 0 keeps this weight. Only positions that can be reached from the starting position change.
+    /// If set, computes the weights of moves from evaluations, before all conditions on weights are applied. Moves of
+    /// weight 0 are not changed, nor are positions that cannot be reached from the starting position.
     pub eval_weights: Option<EvalWeights>,
     /// If set, continues the lines of the book with moves from evaluations. All other conditions also apply to these
     /// moves.
@@ -73,18 +74,18 @@ pub struct MergeSummary {
     pub positions: u64,
     /// The number of positions whose weights were scaled down because the sum of the weights of a move exceeded 65535.
     pub scaled: u64,
-    /// The numbers of moves that were dropped or kept because of [`max_loss`](Filter::max_loss), if the filter sets it.
+    /// Statistics about the moves that lose too much, if the filter sets [`max_loss`](Filter::max_loss).
     pub losses: Option<LossSummary>,
-    /// The number of moves that were added where lines end, before other conditions apply. `None` if the filter does not
-    /// [expand](Filter::expand) the book.
+    /// The number of moves that were added to the ends of lines, before other conditions were applied. `None` if the
+    /// filter does not [expand](Filter::expand) the book.
     pub expanded: Option<u64>,
-    /// The numbers of moves whose weights come from [evaluations](Filter::eval_weights), if the filter uses them.
+    /// Statistics about the weights from evaluations, if the filter sets [`eval_weights`](Filter::eval_weights).
     pub eval_weights: Option<EvalWeightsSummary>,
 }
 
 impl Filter {
-    /// Returns `true` if the filter keeps only positions that can be reached from the starting position. They are found
-    /// by following the moves of the book.
+    /// Returns `true` if the filter keeps only positions that can be reached from the starting position. Such positions
+    /// are found by following the moves of the book.
     fn walks(&self) -> bool {
         self.reachable || self.max_ply.is_some()
     }
@@ -140,13 +141,14 @@ impl Filter {
 /// store what it has learned about the move) comes from the first book that contains the move. `meter` advances by one
 /// for each record.
 ///
-/// Books spell castling as a move of the king by two squares or to the rook. The two spellings are merged only in
-/// positions that moves of the books reach from the starting position, because other positions are unknown.
+/// A book may spell castling as a move of the king by two squares, or as a move of the king to the rook. The two
+/// spellings are merged only in positions that moves of the books reach from the starting position, because other
+/// positions cannot be reconstructed from their keys.
 ///
 /// # Errors
 ///
-/// Returns an error if a book cannot be read, is not sorted or was cut short, or if the output cannot be written. The
-/// target of `out` is then unchanged.
+/// Returns an error if a book cannot be read, is not sorted or was cut short, or if the output cannot be written. In
+/// case of an error, the target of `out` is unchanged.
 pub fn merge_books(
     books: &[Book],
     out: AtomicFile,
@@ -164,12 +166,12 @@ pub fn merge_books(
     merge.write(books, out, meter)
 }
 
-/// Writes a book that contains the records of `books` that `filter` keeps, with a new header. Several books are
+/// Writes a new book with the records of `books` that `filter` keeps. If there are several books, they are
 /// [merged](super::merge_books) first.
 ///
 /// A position is reachable if moves of the book lead to it from the starting position of `variant`. If `variant` is
-/// `None`, the header of the first book determines the variant. If it does not list a single variant, standard chess is
-/// used.
+/// `None`, the header of the first book determines the variant. If that header does not list exactly one variant,
+/// standard chess is used.
 ///
 /// Reads all books once, or twice if the filter is not the default. If the filter keeps only reachable positions, also
 /// writes a temporary copy of the kept records. `memory` contains the memory budget and the directory for temporary
@@ -178,7 +180,7 @@ pub fn merge_books(
 /// # Errors
 ///
 /// Returns an error if a book cannot be read, is not sorted or was cut short, if no record is kept, or if the output
-/// cannot be written. The target of `out` is then unchanged.
+/// cannot be written. In case of an error, the target of `out` is unchanged.
 pub fn filter_books(
     books: &[Book],
     out: AtomicFile,
@@ -367,10 +369,9 @@ impl BookMerge<'_> {
         Ok(summary)
     }
 
-    /// Returns `true` if a position of the books seems to have castling in both spellings. One spelling moves the king
-    /// by two squares, such as `e1g1`. The other one moves the king to the rook, such as `e1h1`. The result may be
-    /// wrongly `true`, because another piece may make these moves. If it is `false`, the caller need not merge
-    /// different spellings of castling.
+    /// Returns `true` if some position of the books seems to have castling in both spellings: as a move of the king by
+    /// two squares, such as `e1g1`, and as a move of the king to the rook, such as `e1h1`. The result can be `true` by
+    /// mistake, because another piece may make these moves. If it is `false`, the caller need not merge the spellings.
     ///
     /// # Errors
     ///
@@ -396,8 +397,8 @@ impl BookMerge<'_> {
         Ok(false)
     }
 
-    /// Writes the records of `positions` to `out` with the changes `change`, except those that the filter rejects.
-    /// `context` contains the path and the operation (such as `write`) for the error message if writing fails.
+    /// Applies the changes `change` to the records of `positions`, and writes the records that the filter keeps to
+    /// `out`. `context` contains the path and the operation (such as `write`) for the error message if writing fails.
     fn write_kept(
         &self,
         positions: &mut BookPositions<'_>,
@@ -431,10 +432,10 @@ impl BookMerge<'_> {
         Ok(summary)
     }
 
-    /// Returns, for each side, the keys of the positions on its lines in which this side is to move. The set of White
-    /// comes first. On the lines of a side, this side plays moves of `book`, and its opponent plays any move after
-    /// which the book has a move. Lines begin in the starting position of `variant`. A position is included if it is
-    /// reached in fewer than [`max_ply`](Filter::max_ply) half-moves.
+    /// Returns two sets of position keys: the positions on White's lines in which White is to move, and the positions
+    /// on Black's lines in which Black is to move. On the lines of a side, this side plays moves of `book`, and its
+    /// opponent plays any move after which the book has a move. Lines begin in the starting position of `variant`. A
+    /// position is included if it is reached in fewer than [`max_ply`](Filter::max_ply) half-moves.
     fn on_lines(&self, book: &Book, variant: Variant, meter: &Meter) -> Result<[SpillingSet; 2]> {
         let mut done = [
             FractionalProgress::new(meter),
@@ -452,7 +453,7 @@ impl BookMerge<'_> {
     }
 }
 
-/// The changes to the records of books that precede a [`Filter`].
+/// The changes that are made to the records of books before the conditions of a [`Filter`] are applied.
 struct RecordRules<'a> {
     /// Returns the spelling in which the move of a record is written.
     spelled: &'a dyn Fn(&Entry) -> BookMove,
@@ -470,7 +471,7 @@ const ROOM_FOR_NAMES: usize = 1400;
 /// The number of bytes that the header of a merged book keeps free for the line about comments that are left out.
 const ROOM_FOR_OMISSIONS: usize = 64;
 
-/// The minimum length of a comment that the header of a merged book contains in a shortened form, in bytes.
+/// The minimum length, in bytes, to which the header of a merged book shortens the comment of a source book.
 const MIN_COMMENT_LENGTH: usize = 40;
 
 /// Creates the header text of a book that was merged or filtered from `books`. The header lists the variants of all
@@ -581,8 +582,8 @@ impl PositionEntries {
         add_up(&mut self.sums);
     }
 
-    /// Replaces the weights of the moves by those that `rule` computes from the values `moves`. Moves of weight 0 are not
-    /// changed.
+    /// Replaces the weights of the moves by weights that `rule` computes from the values in `moves`. Moves of weight 0
+    /// are not changed.
     fn weigh(&mut self, rule: &EvalWeights, moves: &EvaluatedMoves) {
         let played = || self.sums.iter().filter(|(_, sum)| *sum > 0);
         let scored = played().map(|(entry, sum)| (*sum, moves.score(self.key, entry.mv)));
@@ -660,9 +661,9 @@ impl<'a> BookPositions<'a> {
         }
     }
 
-    /// Takes the next record from the books: the one with the smallest key. If `key` is given, takes the record only if
-    /// it has this position key. Returns the key of the record, the index of its book and the record itself, or `None`
-    /// if no record was taken.
+    /// Takes the record with the smallest position key from the books. If `key` is given, takes a record only if its
+    /// key is `key`. Returns the key of the record, the index of its book and the record itself, or `None` if no record
+    /// was taken.
     ///
     /// # Errors
     ///

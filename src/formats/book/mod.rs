@@ -1,10 +1,10 @@
-//! Polyglot books: [reading](Book) books and their [headers](header), [making](BookMaker) them from
-//! [counts](crate::formats::counts::Counts), and [merging](merge_books), [filtering](filter_books), [editing](edit_book),
-//! [comparing](differences) and [checking](verify) them. The module [`lines`] lists the lines of a book.
+//! Reads and writes Polyglot opening books. Books and their [headers](header) can be [read](Book), [made](BookMaker)
+//! from [counted games](crate::formats::counts::Counts), [merged](merge_books), [filtered](filter_books),
+//! [edited](edit_book), [compared](differences) and [checked](verify). The module [`lines`] lists the lines of a book.
 //!
-//! A book can be larger than memory, so it is not loaded. A lookup reads a few blocks of 4 KiB. Merging and checking
-//! read a book from front to back. All other operations walk from position to position, and spill the visited
-//! positions to temporary files if they exceed the memory budget.
+//! Books can be larger than memory, so they are not loaded. A lookup reads a few blocks of 4 KiB. Merging and checking
+//! read a book from front to back. All other operations walk from position to position, and spill the visited positions
+//! to temporary files if they exceed the memory budget.
 //!
 //! ```no_run
 //! use polybook::{book::Book, position::key};

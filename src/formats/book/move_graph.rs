@@ -1,4 +1,4 @@
-//! Graphs of positions and the moves between them, and values of their positions by minimax.
+//! Builds graphs of positions and the moves between them, and computes values of the positions by minimax.
 
 use std::collections::hash_map::Entry;
 
@@ -16,8 +16,8 @@ use crate::{
 /// The maximum number of half-moves by which [`MoveGraph::values`] looks ahead to determine the value of a position.
 const MAX_LOOKAHEAD: usize = 256;
 
-/// A graph of positions and moves. The nodes are the positions that have moves, and the edges are these moves. Each
-/// node contains data of the type `N`, and each edge data of the type `E`. The edges may form cycles.
+/// A graph of positions and moves. The nodes are the positions that have moves, and the edges are these moves. A node
+/// stores data of the type `N`, and an edge stores data of the type `E`. The edges may form cycles.
 pub(super) struct MoveGraph<N, E> {
     nodes: Vec<GraphPosition<N>>,
     edges: Vec<GraphMove<E>>,
@@ -57,8 +57,8 @@ impl<E> GraphMove<E> {
 }
 
 impl<N, E> MoveGraph<N, E> {
-    /// Returns the memory, in bytes, for a graph with the given numbers of positions and moves, and for a table with an
-    /// entry for each of the moves.
+    /// Returns the number of bytes that a graph with the given numbers of positions and moves takes, together with a
+    /// table that has an entry for each move.
     pub(super) fn bytes(positions: usize, moves: usize) -> usize {
         // While the graph is built, each position also has an entry in the map of node numbers.
         2 * (positions * size_of::<GraphPosition<N>>() + moves * size_of::<GraphMove<E>>())
@@ -66,7 +66,7 @@ impl<N, E> MoveGraph<N, E> {
 
     /// Creates a graph of the positions that the moves of `source` reach from `starts`. For each position, `describe`
     /// returns the moves that become edges, with their data, and the data of the node. A position without such moves
-    /// becomes no node. The search ends early if the graph has `most` nodes.
+    /// does not become a node. The search ends early when the graph has `most` nodes.
     ///
     /// # Errors
     ///
@@ -132,10 +132,10 @@ impl<N, E> MoveGraph<N, E> {
 
     /// Computes a value for each position, and returns the values in the order of the nodes.
     ///
-    /// `first` contains the values without looking ahead. `value` computes the value of the node with the given index
-    /// from the values of all nodes. The function applies `value` to all nodes until no value changes, but at most 256
-    /// times. A move can therefore influence only the values of positions up to 256 half-moves before it, even if the
-    /// moves form a cycle.
+    /// `first` contains the initial values, which do not depend on moves. `value` computes a new value for the node
+    /// with the given index from the current values of all nodes. The function applies `value` to all nodes until no
+    /// value changes, but at most 256 times. A move can therefore influence only the values of positions up to 256
+    /// half-moves before it, even if the moves form a cycle.
     pub(super) fn values<V: PartialEq>(
         &self,
         first: Vec<V>,
@@ -154,8 +154,8 @@ impl<N, E> MoveGraph<N, E> {
         values
     }
 
-    /// Creates a graph from lists of moves. Each node has its data and its moves. A move has its data and, unless it
-    /// leaves the graph, the index of the node after it.
+    /// Creates a graph from a list of nodes. Each item contains the data of a node and its moves. A move consists of
+    /// its data and the index of the node that it leads to, or `None` if it leaves the graph.
     #[cfg(test)]
     pub(super) fn of_lists(
         lists: impl Iterator<Item = (N, Vec<(E, Option<usize>)>)>,

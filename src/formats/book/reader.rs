@@ -23,10 +23,10 @@ use crate::{
 
 /// An open Polyglot book, in a file or in memory.
 ///
-/// A file may have any size; only the parts that are needed are read. Any number of threads may use a book at the same
-/// time. If another program replaces the file (which Windows may refuse), the book still reads the old file. A process
-/// keeps the files of at most 64 books open. If more books are in use, the file of each additional book is opened again
-/// for each read, which fails if the file has been replaced.
+/// A file may have any size, because only the parts that are needed are read. Several threads may use a book at the
+/// same time. If another program replaces the file (which Windows may refuse), the book still reads the old file. A
+/// process keeps the files of at most 64 books open. If more books are in use, the file of each additional book is
+/// opened again for each read, which fails if the file has been replaced.
 ///
 /// ```
 /// use polybook::{book::{Book, Entry}, position::{BookMove, key}};
@@ -49,8 +49,8 @@ pub struct Book {
 const MAX_PIPE_BYTES: u64 = if cfg!(test) { 1 << 20 } else { 256 << 20 };
 
 impl Book {
-    /// Opens a book for look-ups. Each look-up reads a few blocks of 4 KiB. The checksum of the book is not verified;
-    /// use [`open_within`](Book::open_within) for that.
+    /// Opens a book for lookups. Each lookup reads a few blocks of 4 KiB. The checksum of the book is not verified; use
+    /// [`open_within`](Book::open_within) for that.
     ///
     /// # Errors
     ///
@@ -84,7 +84,7 @@ impl Book {
     }
 
     /// Opens a book for an operation that reads most of its records, and verifies the checksum of the book. If the book
-    /// has at most `memory` bytes, it is loaded into memory, where look-ups are fastest.
+    /// has at most `memory` bytes, it is loaded into memory, where lookups are fastest.
     ///
     /// # Errors
     ///
@@ -142,9 +142,10 @@ impl Book {
         Records::new(&self.storage, &self.path)
     }
 
-    /// Returns an iterator over all records that also checks them. It yields an error if keys do not ascend and, at the
-    /// end, if the checksum in the header does not match. It is intended for commands that copy records to a new book:
-    /// the checksum of the new book would hide damage of the old one. `meter` advances by one for each record.
+    /// Returns an iterator over all records that also checks the book. It yields an error if keys do not ascend and, at
+    /// the end, if the checksum in the header does not match. Commands that copy records to a new book use this
+    /// iterator, because the checksum of the new book would hide damage of the old one. `meter` advances by one for
+    /// each record.
     pub(super) fn checked_records<'a>(&'a self, meter: &'a Meter) -> Result<CheckedRecords<'a>> {
         let null = self.null_records()?;
         Ok(CheckedRecords {
@@ -242,7 +243,7 @@ impl Book {
     }
 
     /// Returns `true` if the header lists `variant`, or a variant with the same rules for moves. A book without a
-    /// header is for standard chess. Use this check before look-ups, because positions of different variants may have
+    /// header is for standard chess. Use this check before lookups, because positions of different variants may have
     /// the same key.
     ///
     /// # Errors
@@ -259,22 +260,24 @@ impl Book {
         })
     }
 
-    /// Returns the moves of a position, sorted by descending weight. If a move has several records, they are merged:
-    /// their weights are added up, to at most 65535. The two spellings of castling (king to its target square, and king
-    /// takes rook) count as the same move.
+    /// Returns the moves of a position, sorted by descending weight. If a move has several records, their weights are
+    /// added up, to at most 65535. The two spellings of castling (king to its target square, and king takes rook) count
+    /// as the same move.
     ///
     /// The result includes moves of weight 0 and illegal moves. For an illegal move,
-    /// [`to_move`](crate::chess::position::BookMove::to_move) returns `None`, and [`shares`](super::shares) returns no share.
+    /// [`to_move`](crate::chess::position::BookMove::to_move) returns `None`, and [`shares`](super::shares) returns no
+    /// share.
     ///
     /// # Errors
     ///
-    /// Returns an error if the file cannot be read, or if the book is damaged and has too many records of the position.
+    /// Returns an error if the file cannot be read, or if the book is so damaged that it has too many records of the
+    /// position.
     pub fn moves_of<P: Rules>(&self, pos: &P) -> Result<Vec<Entry>> {
         Ok(each_move_once(pos, self.moves(key(pos))?))
     }
 
-    /// Returns `true` if the book is certain to have no record with the position key `key`. Searches only a book that
-    /// is in memory. For a book in a file, always returns `false`, because searching would read the file.
+    /// Returns `true` if the book is certain to have no record with the position key `key`. Searches only books that
+    /// are in memory. Always returns `false` for a book in a file, because a search would have to read the file.
     #[cfg(feature = "games")]
     pub(crate) fn certainly_lacks(&self, key: u64) -> bool {
         matches!(self.storage, BookStorage::Memory(_)) && matches!(self.storage.find(key), Ok(None))
@@ -366,7 +369,7 @@ impl Iterator for CheckedRecords<'_> {
     }
 }
 
-/// The number of records that a look-up reads first. If all of them have the requested key, the look-up reads further
+/// The number of records that a lookup reads first. If all of them have the requested key, the lookup reads further
 /// records.
 const FIRST_READ_RECORDS: u64 = 16;
 

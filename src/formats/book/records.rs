@@ -22,7 +22,8 @@ pub struct Entry {
     pub key: u64,
     /// The move.
     pub mv: BookMove,
-    /// The weight of the move, from 1 to 65535. A move of weight 0 is never played.
+    /// The weight of the move: the larger it is, the more often a program plays the move. A move of weight 0 is never
+    /// played.
     pub weight: u16,
     /// A number in which a chess program can store what it has learned about the move. polybook writes 0.
     pub learn: u32,
@@ -77,7 +78,7 @@ pub(super) fn write_entries(entries: &[Entry], out: &mut (impl Write + ?Sized)) 
         .try_for_each(|entry| out.write_all(&entry.to_bytes()))
 }
 
-/// Merges `records`, the records of the position `pos`, so that each move has a single record. Returns the result,
+/// Merges the records of each move in `records`, the records of the position `pos`. Returns one record for each move,
 /// sorted by descending weight. The weights of merged records are added up, to at most 65535. The field `learn` comes
 /// from the first record. Castling is respelled as king takes rook, as the format requires.
 pub(crate) fn each_move_once<P: Rules>(
@@ -175,8 +176,8 @@ pub(super) fn records_of(mut file: impl Read) -> impl Iterator<Item = io::Result
     })
 }
 
-/// Creates records of one position for tests: for each weight in `weights`, a record with a move of its own. The code
-/// of the move is the index of the weight.
+/// Creates records of one position for tests: one record for each weight in `weights`. The code of its move is the
+/// index of the weight.
 #[cfg(test)]
 pub(super) fn of_weights(weights: &[u16]) -> Vec<Entry> {
     let entry = |(mv, weight): (usize, &u16)| Entry {
@@ -188,8 +189,8 @@ pub(super) fn of_weights(weights: &[u16]) -> Vec<Entry> {
     weights.iter().enumerate().map(entry).collect()
 }
 
-/// Converts the weights of a position's moves to shares of their sum, in percent. A program that chooses moves by
-/// weight plays a move as often as its share says. An illegal move has the weight `None`, and gets no share.
+/// Converts the weights of a position's moves to shares of their sum, in percent. The share of a move is the
+/// probability that a program plays it. An illegal move has the weight `None`, and gets no share.
 ///
 /// ```
 /// use polybook::book::shares;

@@ -45,10 +45,10 @@ pub enum BookFault {
     /// Records have a smaller key than the record before them.
     #[error("{}", .0.text("has a smaller key than the record before it", "have smaller keys than the records before them"))]
     Order(FaultyRecords),
-    /// Records with a null key follow other records.
+    /// Records with the key 0, which only the header may use, follow other records.
     #[error("{}", .0.text("has the key 0 but is not in the header", "have the key 0 but are not in the header"))]
     StrayNull(FaultyRecords),
-    /// Records repeat a move of their position.
+    /// A position has several records with the same move.
     #[error("{}", .0.text("repeats a move of its position", "repeat moves of their positions"))]
     Twice(FaultyRecords),
     /// Records contain bits that do not encode a move.
@@ -74,9 +74,9 @@ impl FaultyRecords {
         self.count += 1;
     }
 
-    /// Returns a message about the faulty records. The message names the first of these records, and ends with `of_one`
-    /// if there is one record, or with `of_more` if there are several. Examples are "repeats a move" for `of_one`, and
-    /// "repeat moves" for `of_more`.
+    /// Returns a message about the faulty records. The message names the first of these records. It ends with `of_one`,
+    /// such as "repeats a move", if there is one faulty record, and with `of_more`, such as "repeat moves", if there
+    /// are several.
     fn text(&self, of_one: &str, of_more: &str) -> String {
         let first = self.first;
         match self.count {
@@ -95,7 +95,7 @@ pub struct VerifiedBook {
     pub records: u64,
     /// The number of records of the header.
     pub header_records: u64,
-    /// `true` if the header has a checksum. Without one, changed weights and moves cannot be detected.
+    /// Whether the header has a checksum. Without one, changed weights and moves cannot be detected.
     pub has_checksum: bool,
 }
 
@@ -147,7 +147,7 @@ pub fn verify(path: impl AsRef<Path>, memory: &Memory) -> Result<VerifiedBook> {
     })
 }
 
-/// Repairs a book: writes a copy of it in which its faults are removed. `memory` is the memory budget for sorting.
+/// Repairs a book by writing a copy of it without its faults. `memory` is the memory budget for sorting.
 ///
 /// Records are sorted, and records without a valid move are dropped. If several records have the same key and move,
 /// only the one with the greatest weight is kept; the greatest `learn` breaks ties. A well-formed header is copied, but
@@ -158,7 +158,7 @@ pub fn verify(path: impl AsRef<Path>, memory: &Memory) -> Result<VerifiedBook> {
 /// # Errors
 ///
 /// Returns an error if the file cannot be read or is not a book, or if the output or a temporary file cannot be
-/// written. The target of `file` is then unchanged.
+/// written. In case of an error, the target of `file` is unchanged.
 pub fn fix(path: impl AsRef<Path>, mut file: AtomicFile, memory: &Memory) -> Result<()> {
     let out = &file.target().to_owned();
     let book = FaultyBook::open(path.as_ref())?;
@@ -194,7 +194,7 @@ pub fn fix(path: impl AsRef<Path>, mut file: AtomicFile, memory: &Memory) -> Res
     file.commit()
 }
 
-/// A book that may have faults, opened for checking or fixing.
+/// An open book that may have faults and is to be checked or repaired.
 struct FaultyBook {
     book: Book,
     null: NullRecords,
@@ -255,7 +255,7 @@ pub(super) fn move_check(header: Option<Header>) -> fn(BookMove) -> bool {
 struct RecordFaults {
     order: FaultyRecords,
     null: FaultyRecords,
-    /// Records that repeat a move of the current position. Complete only if the keys ascend.
+    /// The records that repeat a move of their position. Some may be missing if the keys do not ascend.
     repeated: FaultyRecords,
     moves: FaultyRecords,
     last_key: u64,

@@ -1,6 +1,6 @@
-//! The weights of moves in a book.
+//! Computes the weights of moves in a book from the results of the moves.
 //!
-//! [`MinimaxFactors`] lower the weights of moves whose continuations, according to the counts, score badly.
+//! [`MinimaxFactors`] lower the weights of moves whose continuations scored badly in the counted games.
 
 use std::{cell::RefCell, path::Path};
 
@@ -22,8 +22,8 @@ use crate::{
     storage::sort::Memory,
 };
 
-/// The numbers that a win, a draw and a loss add to the weight of a move. Wins and losses are those of the side that
-/// plays the move.
+/// The numbers that a win, a draw and a loss add to the weight of a move. A win is a win of the side that plays the
+/// move.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Factors {
     /// The weight of a win.
@@ -91,21 +91,22 @@ pub enum Scale {
 /// ```
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Weights {
-    /// Gives every move the weight 1.
+    /// If set, every move gets the weight 1.
     pub uniform: bool,
-    /// The number that each result adds to a weight.
+    /// The numbers that a win, a draw and a loss add to a weight.
     pub factors: Factors,
-    /// The range of moves that are scaled together when weights exceed 65535.
+    /// The moves that are scaled together if a weight exceeds 65535.
     pub scale: Scale,
-    /// If set, lowers the weight of a move if the moves after it score badly according to the counts. A move gets the
-    /// weight 0 if its score is lower than the score of the best move in its position by at least this many percent of
-    /// a point. Default: `None`.
+    /// If set, lowers the weight of a move whose continuations scored badly in the counted games. A move gets the
+    /// weight 0 if its score is lower than that of the best move in its position by at least this many percentage
+    /// points. Default: `None`.
     pub minimax: Option<u8>,
 }
 
 impl Weights {
     /// Returns the weight, before scaling, of a move with the results `stats`. A book does not contain moves whose
-    /// weight is 0. If the settings request uniform weights, returns 1 for every weight above 0.
+    /// weight is 0. If [`uniform`](Weights::uniform) is set, the result is 1 for every move whose weight would be above
+    /// 0.
     #[inline]
     pub fn weight(&self, stats: Wdl) -> u64 {
         let weight = self.factors.weight(stats);
@@ -164,8 +165,7 @@ impl Scaling {
         }
     }
 
-    /// Scales `weight` to 16 bits. If the largest weight exceeds 65535, the result is at least 1. The result is at most
-    /// 65535.
+    /// Scales `weight` to 16 bits. The result is at most 65535, and at least 1 if weights are scaled down.
     ///
     /// ```
     /// use polybook::book::Scaling;
@@ -194,10 +194,10 @@ pub struct MinimaxSummary {
     pub lowered: u64,
     /// The number of moves whose weight became 0, so that the book does not contain them.
     pub left_out: u64,
-    /// The number of moves of the book that keep their weight because their position cannot be reached by moves with
-    /// enough games.
+    /// The number of moves in the book that keep their weight because moves with enough games do not reach their
+    /// position.
     pub unreached: u64,
-    /// The share of the total weight of the starting position's moves that remains, in percent.
+    /// The percentage that remains of the total weight of the moves in the starting position.
     pub first_percent: u8,
 }
 
@@ -206,9 +206,9 @@ pub struct MinimaxSummary {
 ///
 /// The factors depend on values of positions, from 0 to 1. The value of a position is the highest cautious score of its
 /// moves. The cautious score of a move is the smaller of two numbers: the lower bound of the confidence interval of its
-/// results ([`Wdl::lower_bound`]), and 1 minus the value of the position after the move. Because of the lower bound, a
-/// move that scored well in only a few games does not determine a value. Moves with fewer games than the filter
-/// requires are ignored. Because moves can form cycles, only the next 256 half-moves are considered.
+/// score ([`Wdl::lower_bound`]), and 1 minus the value of the position after the move. The lower bound prevents a move
+/// that scored well in only a few games from determining a value. Moves with fewer games than the filter requires are
+/// ignored. Because moves can form cycles, only the next 256 half-moves are considered.
 #[derive(Clone, Debug)]
 pub(super) struct MinimaxFactors {
     /// Pairs of a key and a move, packed by [`key_and_move`] and sorted, each with the factor of the move. Moves that
@@ -220,8 +220,8 @@ pub(super) struct MinimaxFactors {
 impl MinimaxFactors {
     /// Computes the factors of all moves that are reached from the positions `starts` and were played in enough games.
     /// `counts` contains the games, and `filter` contains the required number of games. `base` returns the weight of a
-    /// move before the factors are applied, by the key of the position, the move and its results; it is needed for the
-    /// statistics. Error messages name `path`, the path of the book.
+    /// move before the factors are applied, by the key of the position, the move and its results; this weight is needed
+    /// for the statistics. Error messages name `path`, the path of the book.
     ///
     /// The factor is `1 - loss / percent`, or 0 if this number is negative. `loss` is the value of the position before
     /// the move minus the score of the move, in percent of a point, and `percent` is the value of the option
@@ -283,7 +283,7 @@ impl MinimaxFactors {
 
     /// Counts the moves of `graph` whose weights the factors change. `filter` and `base` determine which moves the book
     /// contains, and the weights before the factors are applied. `selected` is the number of moves in the book before
-    /// the factors are applied, including those in positions that are no nodes.
+    /// the factors are applied, including moves in positions that are not nodes of the graph.
     fn summary(
         &self,
         graph: &FrequentGraph,
@@ -310,9 +310,9 @@ impl MinimaxFactors {
         summary
     }
 
-    /// Returns the total weight of all moves in the starting position after the factors are applied, in percent of
-    /// their total weight before, or 100 if the book contains none of these moves. The starting position is the first
-    /// node of `graph`. `filter` and `base` determine the weights before the factors are applied.
+    /// Returns how many percent of the total weight of the starting position's moves remain after the factors are
+    /// applied, or 100 if the book contains none of these moves. The starting position is the first node of `graph`.
+    /// `filter` and `base` determine the weights before the factors are applied.
     fn first_percent(
         &self,
         graph: &FrequentGraph,
@@ -336,9 +336,8 @@ impl MinimaxFactors {
         }
     }
 
-    /// Returns `weight`, multiplied by the factor of the move `mv` in the position with the key `key`. The result is at
-    /// least 1, unless the weight or the factor is 0. If the table has no factor for the move, returns `weight`
-    /// unchanged.
+    /// Multiplies `weight` by the factor of the move `mv` in the position with the key `key`. The result is at least 1,
+    /// unless the weight or the factor is 0. Returns `weight` unchanged if the table has no factor for the move.
     pub(super) fn lowered(&self, key: u64, mv: BookMove, weight: u64) -> u64 {
         let move_of = |(place, _): &(u128, f64)| *place;
         match self
@@ -402,8 +401,8 @@ impl<'a> FrequentMoves<'a> {
         })
     }
 
-    /// Returns an error if a graph that needs `bytes` bytes exceeds the budget `memory`. The error names `path`, the
-    /// path of the book, and `operation`, which needs the graph.
+    /// Returns an error if a graph that needs `bytes` bytes exceeds the budget `memory`. The error message names
+    /// `path`, the path of the book, and `operation`, the operation that needs the graph.
     pub(super) fn refuse_large(
         &self,
         bytes: usize,
@@ -429,9 +428,10 @@ impl<'a> FrequentMoves<'a> {
         stats.games() >= self.min_game
     }
 
-    /// Returns an upper bound on the size of the graph of `counts`: the number of positions with a move that was played
-    /// in at least `min_game` games, and the number of such moves. Also returns for how many of them `selects` returns
-    /// `true`. Its arguments are the key of the position, the side to move, and the move with its results.
+    /// Returns an upper bound on the size of a graph of the frequent moves in `counts`: the number of positions with a
+    /// move that was played in at least `min_game` games, and the number of such moves. Also returns for how many of
+    /// these moves `selects` returns `true`. The arguments of `selects` are the key of the position, the side to move,
+    /// and the move with its results.
     pub(super) fn sizes(
         &self,
         counts: &Counts,

@@ -20,8 +20,8 @@ use crate::{
 };
 
 /// Creates a temporary book in an unnamed file in the directory `temp_dir`, calls `write` to write its records, and
-/// opens it. If the file cannot be written, the error message names `temp_dir`, because the file has no name. Errors
-/// about the content of the new book name `source`, the path of the book from which the records come.
+/// opens it. An error message about writing names `temp_dir`, because the file has no name. Error messages about the
+/// content of the new book name `source`, the path of the book from which the records come.
 pub(super) fn temporary_book(
     temp_dir: &Path,
     source: &Path,
@@ -47,7 +47,8 @@ pub(super) fn temporary_book(
 }
 
 /// Creates the output file for a new book at the path `out`. The new book may replace an empty file, or a book that
-/// polybook wrote, which has a checksum in its header. If `force` is `true`, the book may replace any file.
+/// polybook wrote, which is recognized by the checksum in its header. If `force` is `true`, the book may replace any
+/// file.
 ///
 /// # Errors
 ///
@@ -63,13 +64,13 @@ pub fn begin_book(out: impl AsRef<Path>, force: bool) -> Result<AtomicFile> {
     })
 }
 
-/// A writer that writes a book from its header to its last record. If the header has a line for the checksum, the
-/// writer fills in the checksum after the last record.
+/// A writer of a book. If the header has a line for the checksum, the writer fills in the checksum after the last
+/// record.
 pub(super) struct BookWriter<'a> {
     file: &'a mut AtomicFile,
     header: Option<&'a str>,
     records: BufWriter<File>,
-    /// The offset in the file of `records` at which the records begin.
+    /// The offset of the first record in the file `records`.
     start: u64,
     /// The directory of the temporary file that holds the records until the book is complete. `None` if they are
     /// written directly, because the output can be written at any offset.
@@ -112,9 +113,9 @@ impl<'a> BookWriter<'a> {
         })
     }
 
-    /// Writes whole records, given as bytes, and returns their checksum. The first one becomes the record with the
-    /// index `first` of the book, not counting the header. Several threads may call this function at the same time.
-    /// The caller must pass the sum of all checksums to [`add_checksum`](BookWriter::add_checksum).
+    /// Writes `records`, the bytes of whole records, and returns their checksum. The first of them gets the index
+    /// `first` in the book, not counting the header. Several threads may call this function at the same time. The
+    /// caller must pass the sum of all checksums to [`add_checksum`](BookWriter::add_checksum).
     pub(super) fn write_at(&self, records: &[u8], first: u64) -> Result<Checksum> {
         let offset = self.start + first * Entry::SIZE as u64;
         let written = write_all_at(self.records.get_ref(), records, offset);
@@ -127,7 +128,7 @@ impl<'a> BookWriter<'a> {
         self.sum = self.sum.plus(sum);
     }
 
-    /// Returns the path that an error names if records cannot be written.
+    /// Returns the path that error messages name if records cannot be written.
     fn written_path(&self) -> &Path {
         self.waiting.unwrap_or(self.file.target())
     }
@@ -182,7 +183,7 @@ impl<'a> BookWriter<'a> {
 #[derive(Default)]
 pub(super) struct Copied {
     pub positions: u64,
-    /// The number of positions that were not kept.
+    /// The number of positions that were omitted.
     pub left_out: u64,
     /// The number of records, without those of the header.
     pub records: u64,
@@ -198,7 +199,7 @@ pub(super) fn checksum_of(records: &[u8]) -> Checksum {
     sum
 }
 
-/// Every call must write whole records.
+/// Appends records to the book. Every call must write whole records.
 impl Write for BookWriter<'_> {
     fn write(&mut self, records: &[u8]) -> io::Result<usize> {
         self.records.write_all(records)?;

@@ -77,10 +77,10 @@ fn in_file(path: &Path, source: HeaderError) -> Error {
     Error::format(path, source)
 }
 
-/// Replaces the variants, the comment, or both in the header of a book file. The file is replaced as a whole; if an
-/// error occurs, it is unchanged.
+/// Replaces the variants, the comment, or both in the header of a book file. The file is replaced as a whole, so it is
+/// unchanged if an error occurs.
 ///
-/// If `variants` or `comment` is `None`, the old value is kept. If the book has no header, the values are the variant
+/// If `variants` or `comment` is `None`, the old value is kept. If the book has no header, they default to the variant
 /// `normal` and [`DEFAULT_COMMENT`]. If the comment is kept and contains a checksum, the checksum is updated to match
 /// the new header.
 ///
@@ -124,12 +124,12 @@ pub fn update(
     rewrite(&create_raw(&renewed(&text, records)), path, out)
 }
 
-/// Removes the header of a book file. The file is replaced as a whole; if an error occurs, it is unchanged.
+/// Removes the header of a book file. The file is replaced as a whole, so it is unchanged if an error occurs.
 ///
 /// # Errors
 ///
-/// Returns an error if the file cannot be read or written, if it is not a book, or if the checksum in the header
-/// does not match the records.
+/// Returns an error if the file cannot be read or written, if it is not a book, or if the checksum in the header does
+/// not match the records.
 pub fn remove(path: impl AsRef<Path>) -> Result<()> {
     let out = AtomicFile::create(path.as_ref())?;
     refuse_changed(path.as_ref())?;
@@ -143,7 +143,7 @@ fn refuse_changed(path: &Path) -> Result<()> {
     Book::open(path)?.refuse_changed()
 }
 
-/// Copies the records of the book at `path` to `out` after a new header, and commits `out`. `header` is the new header,
+/// Writes a new header and the records of the book at `path` to `out`, and commits `out`. `header` is the new header,
 /// encoded as records with the key 0, or empty for a book without a header.
 ///
 /// The caller must create `out` before it reads the old header. Creating `out` locks the file, so that no other process

@@ -1,9 +1,10 @@
 //! The `@PG@` header of a book, which contains a comment and lists the variants that the book is for.
 //!
 //! The header is text in the *null records* at the start of a book. Each null record has the key 0, followed by 8 bytes
-//! of text. A null byte ends the text. Programs that look positions up by key never read these records. The lines of
-//! the text are the magic `@PG@`, the version, the number of predefined fields, the number of variants (the first of
-//! these fields), the names of the variants (the other fields), and the comment.
+//! of text. A null byte ends the text. Programs that look positions up by key never read these records. The text
+//! consists of these lines: the magic `@PG@`, the version, the number of predefined fields, the predefined fields
+//! themselves, and the comment. The first predefined field is the number of variants, and the others are the names of
+//! the variants.
 //!
 //! ```
 //! use polybook::book::header;
@@ -59,7 +60,7 @@ pub const MAGIC: &str = "@PG@";
 /// The version of the headers that [`create`] creates.
 pub const VERSION: &str = "1.0";
 
-/// The names of the variants that a header may list without `--force`. They are spelled as in the Chess Engine
+/// The names of the variants that a header may list without the option `--force`, spelled as in the Chess Engine
 /// Communication Protocol.
 pub const KNOWN_VARIANTS: &[&str] = &[
     "normal",
@@ -241,7 +242,7 @@ pub fn create_raw(header: &str) -> Vec<u8> {
     raw
 }
 
-/// The records with the key 0 at the start of a book, called null records. They contain the header.
+/// The null records of a book: the records with the key 0 at its start, which contain the header.
 pub(super) struct NullRecords {
     /// The header bytes of the records, which follow their keys. Bytes after about [`MAX_HEADER_LENGTH`] are not
     /// stored.
@@ -322,9 +323,9 @@ pub(super) fn split_checksum(text: &str) -> (&str, Option<&str>) {
     }
 }
 
-/// Fills in the checksum in `text`, the header text of a book, and returns the result. Returns `text` unchanged if it
-/// has no line for a checksum. The checksum covers the text before this line and all records. `records` is the checksum
-/// of the records alone.
+/// Returns `text`, the header text of a book, with the correct checksum filled in. The checksum covers all records and
+/// the header text before the line of the checksum. `records` is the checksum of the records alone. A text without a
+/// line for the checksum is returned unchanged.
 pub(super) fn renewed(text: &str, records: Checksum) -> String {
     match split_checksum(text) {
         (before, Some(_)) => format!(
@@ -335,9 +336,9 @@ pub(super) fn renewed(text: &str, records: Checksum) -> String {
     }
 }
 
-/// Returns the expected checksum of the records of a book. `text` is the text of the book's header. The checksum in
-/// this text is the sum of two checksums: the checksum of the text before its line, and the checksum of the records.
-/// This function subtracts the checksum of the text.
+/// Returns the checksum that the records of a book must have according to `text`, the text of its header. The header
+/// states the sum of two checksums: that of the header text before the checksum line, and that of the records. This
+/// function subtracts the checksum of the text.
 ///
 /// Returns `None` if the header has no checksum, and `Some` with an error if the digits of the checksum are malformed.
 pub(super) fn of_records(text: &str) -> Option<Result<Checksum, InvalidChecksum>> {
