@@ -1,4 +1,4 @@
-//! Positions, moves, variants and notation, and the protocol between engines and programs.
+//! Chess positions, moves, variants and notation, and the UCI protocol between engines and programs.
 
 pub mod position;
 #[cfg(feature = "games")]

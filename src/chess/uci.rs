@@ -1,5 +1,4 @@
-//! UCI engines as child processes: starting and ending them, writing to them, and reading their output line by
-//! line.
+//! Runs UCI engines as child processes: starts and ends them, sends lines to them, and reads their output line by line.
 
 use std::{
     collections::BTreeSet,
@@ -20,10 +19,10 @@ use crate::{
     task::{self, Taker},
 };
 
-/// The maximum length in bytes of a line of UCI. Real engines and user interfaces write shorter lines.
+/// The maximum length in bytes of a line of UCI. The lines of real engines and user interfaces are shorter.
 pub(crate) const LONGEST_LINE: u64 = 1 << 16;
 
-/// The maximum number of characters in the name of an engine's option. Longer names are truncated.
+/// The maximum number of characters in the name of an engine option. Longer names are truncated.
 const LONGEST_NAME: usize = 200;
 
 /// The process ids of all running engines that this process has started.
@@ -38,8 +37,8 @@ struct Running {
     is_closed: bool,
 }
 
-/// Kills all engines that this process has started, and prevents further engines from being started. A program must
-/// call this function before it ends because of a signal.
+/// Kills all engines that this process has started, and prevents it from starting further engines. A program must call
+/// this function before it ends because of a signal.
 pub fn end_engines() {
     let mut running = task::lock(&RUNNING);
     running.is_closed = true;
@@ -48,8 +47,8 @@ pub fn end_engines() {
         .for_each(end_group);
 }
 
-/// Kills an engine and all processes in its process group. The engine may be a script that has started the real engine,
-/// which belongs to the same group. `engine` is the process id of the engine.
+/// Kills an engine and all other processes in its process group. This is necessary because the engine may be a script
+/// that has started the real engine. `engine` is the process id of the engine.
 #[cfg(unix)]
 fn end_group(engine: u32) {
     use rustix::process::{Pid, Signal, kill_process_group};
@@ -68,14 +67,16 @@ fn end_group(engine: u32) {
     let _ = kill.stdout(Stdio::null()).stderr(Stdio::null()).status();
 }
 
-/// A process that kills an engine and the processes that it has started when this process ends, even if this process
-/// is itself killed. It is a shell that waits for a line: if its input ends without one, this process has ended.
+/// A helper process that kills an engine, and the processes that it has started, if this process ends without doing so,
+/// for example because it is itself killed. The helper is a shell that waits for a line of input. If its input ends
+/// without a line, this process has ended.
 #[cfg(unix)]
 struct EngineKiller(Child);
 
 #[cfg(unix)]
 impl EngineKiller {
-    /// Starts a guard of the engine with the process id `engine`. Returns `None` if the system has no shell.
+    /// Starts the helper process for the engine with the process id `engine`. Returns `None` if the system has no
+    /// shell.
     fn start(engine: u32) -> Option<EngineKiller> {
         let mut shell = Command::new("/bin/sh");
         shell
@@ -92,7 +93,7 @@ impl EngineKiller {
 
 #[cfg(unix)]
 impl Drop for EngineKiller {
-    /// Ends the guard. The engine must have been killed before.
+    /// Ends the helper process without killing anything. The engine must have been killed before.
     fn drop(&mut self) {
         if let Some(mut input) = self.0.stdin.take() {
             // The guard may have been killed.
@@ -110,12 +111,12 @@ pub(crate) struct EngineProcess {
     #[cfg(unix)]
     _guard: Option<EngineKiller>,
     input: Taker<String>,
-    /// Set when the engine has written a line that is too long.
+    /// Whether the engine has written a line that is too long. Set by the reader of the output.
     wrote_too_long: Arc<AtomicBool>,
 }
 
-/// The output of a UCI engine, as an iterator over its lines. It ends at the end of the output, or at a line that is
-/// too long.
+/// An iterator over the lines that a UCI engine writes. It ends at the end of the output, or at a line that is too
+/// long.
 pub(crate) struct EngineOutput<R = ChildStdout> {
     lines: UciLines<R>,
     wrote_too_long: Arc<AtomicBool>,
@@ -136,7 +137,7 @@ impl<R: Read> Iterator for EngineOutput<R> {
     }
 }
 
-/// A line that a UCI engine or a user interface has written.
+/// A line written by a UCI engine or a user interface.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum UciLine {
     /// The text of the line, without white space around it.
@@ -148,7 +149,7 @@ pub(crate) enum UciLine {
 /// An iterator over the lines of a UCI stream. It ends at the end of the stream, or if the stream cannot be read.
 pub(crate) struct UciLines<R> {
     stream: BufReader<R>,
-    /// Whether the rest of a line that is too long follows.
+    /// Whether the last line was too long, so that the rest of it must be skipped.
     is_inside_long_line: bool,
 }
 
@@ -200,8 +201,8 @@ impl Drop for EngineProcess {
 }
 
 impl EngineProcess {
-    /// Starts an engine. Returns the engine and its output. Lines that are sent to the engine wait in a queue of at
-    /// most `ahead` lines.
+    /// Starts an engine. Returns the engine and its output. Lines that are sent to the engine wait in a queue, which
+    /// holds at most `ahead` lines.
     ///
     /// # Errors
     ///
@@ -260,7 +261,7 @@ impl EngineProcess {
         }
     }
 
-    /// Creates the error for an engine that has closed a pipe or does not read its input. If the engine wrote a line
+    /// Returns the error for an engine that has closed a pipe or does not read its input. If the engine wrote a line
     /// that is too long, the error says so. If the engine has ended, the error contains its exit status. In all other
     /// cases, the error contains the text `otherwise`, such as `does not read`.
     pub(crate) fn end_error(&mut self, otherwise: &str) -> Error {
@@ -277,7 +278,7 @@ impl EngineProcess {
         self.failure(otherwise)
     }
 
-    /// Creates an error about the engine. Its message is "PROGRAM: the engine HOW", where PROGRAM is the path of the
+    /// Returns an error about the engine. Its message is "PROGRAM: the engine HOW", where PROGRAM is the path of the
     /// engine and HOW is the text `how`.
     pub(crate) fn failure(&self, how: &str) -> Error {
         Error::failed(&self.program, format!("the engine {how}"))

@@ -1,8 +1,9 @@
-//! Text forms of positions: FEN and EPD, and the exact form for temporary files.
+//! Converts positions to text: FEN, EPD, and an exact form for temporary files.
 //!
-//! An EPD identifies a position in an OOBS database, where positions with equal identities must have equal EPDs.
-//! Therefore, [`write_epd`] writes the en passant square only if a capture there is legal. [`fen_of`] also writes it
-//! if the capturing pawn is pinned, because the Polyglot key depends on it in this case.
+//! The EPD identifies a position in an OOBS database (an SQLite database of an opening book), so positions with equal
+//! [identities](super::identity) must have equal EPDs. Therefore, [`write_epd`] writes the en passant square only if a
+//! capture there is legal. [`fen_of`] also writes it if the capturing pawn is pinned, because the Polyglot key then
+//! depends on it.
 
 use shakmaty::{
     Bitboard, CastlingMode, CastlingSide, Color, EnPassantMode, Position, PositionError, Role,
@@ -11,9 +12,9 @@ use shakmaty::{
     variant::VariantPosition,
 };
 
-/// Returns the FEN of a position. The FEN contains the en passant square if a pawn is next to an enemy pawn that has
-/// just made a double step, even if the capture is illegal. The Polyglot key depends on this square, so a position
-/// parsed from the FEN has the same key.
+/// Returns the FEN of a position. If a pawn has just made a double step to a square next to an enemy pawn, the FEN
+/// contains the en passant square, even if no capture there is legal. The Polyglot key depends on this square, so a
+/// position parsed from the FEN has the same key.
 pub fn fen_of<P: Position>(pos: &P) -> String {
     Fen::from_position(pos, EnPassantMode::PseudoLegal).to_string()
 }
@@ -42,9 +43,9 @@ pub fn write_epd<P: Position>(pos: &P, text: &mut Vec<u8>) {
     write_epd_with(pos, EnPassantMode::Legal, text);
 }
 
-/// Returns an EPD of a position, from which a position with the same Polyglot key can be parsed. The EPD therefore
-/// contains the en passant square if a pawn is next to an enemy pawn that has just made a double step, even if the
-/// capture is illegal.
+/// Returns the EPD of a position, with an en passant square if a pawn has just made a double step to a square next to
+/// an enemy pawn, even if no capture there is legal. The Polyglot key depends on this square, so a position parsed from
+/// the EPD has the same key.
 pub(crate) fn exact_epd_of<P: Position>(pos: &P) -> String {
     let mut epd = Vec::new();
     write_epd_with(pos, EnPassantMode::PseudoLegal, &mut epd);
@@ -136,8 +137,8 @@ fn write_board<P: Position>(pos: &P, text: &mut Vec<u8>) {
 /// An integer whose eight bytes are all 1. Multiplying it by a byte repeats the byte eight times.
 const ONE_IN_EACH_BYTE: u64 = 0x0101_0101_0101_0101;
 
-/// A table that converts a set of files of the board to a mask of eight bytes. The index is the set, encoded with one
-/// bit for each file. The mask contains one byte for each file: `0xff` if the file is in the set, otherwise 0.
+/// A table that converts a set of files of the board to a mask with one byte for each file: `0xff` if the file is in
+/// the set, otherwise 0. The index is the set, encoded with one bit for each file.
 static FILE_MASKS: [u64; 256] = {
     let mut bytes = [0; 256];
     let mut files = 0;
@@ -154,8 +155,9 @@ static FILE_MASKS: [u64; 256] = {
     bytes
 };
 
-/// A template for the text of one rank of the board in an EPD: one sign (a character) for each piece, and one sign for
-/// each run of empty squares. In the template, the sign of a piece contains its file, but not yet its kind.
+/// A template for the text of one rank of the board in an EPD. It contains one sign (a character of the EPD) for each
+/// piece, and one for each run of empty squares. In the template, the sign of a piece contains its file, but not yet
+/// its kind.
 #[derive(Copy, Clone)]
 struct RankSigns {
     length: u8,
@@ -203,16 +205,16 @@ pub(crate) fn stored(pos: &VariantPosition) -> String {
     Fen::from_position(pos, EnPassantMode::Always).to_string()
 }
 
-/// Parses a position from a string that [`stored`] returned. The variant and the castling mode of the result are those
-/// of `rules`, which may be any position. Returns `None` if the string is malformed or the position is illegal.
+/// Parses a position from a string that [`stored`] returned. The variant and the castling mode of the result are taken
+/// from `rules`, which may be any position. Returns `None` if the string is malformed or the position is illegal.
 pub(crate) fn restored(text: &str, rules: &VariantPosition) -> Option<VariantPosition> {
     from_setup(Setup::from(text.parse::<Fen>().ok()?), rules)
 }
 
-/// Creates a position from its setup. The variant and the castling mode of the result are those of `rules`, which may
+/// Creates a position from its setup. The variant and the castling mode of the result are taken from `rules`, which may
 /// be any position.
 ///
-/// Returns `None` if the position is illegal. Tolerates frequent errors of other programs: too much material,
+/// Returns `None` if the position is illegal. Tolerates errors that other programs often make: too much material,
 /// impossible checks, and castling rights although the king or rook is not on its square.
 pub(super) fn from_setup(setup: Setup, rules: &VariantPosition) -> Option<VariantPosition> {
     let castling: CastlingMode = rules.castles().mode();
@@ -225,8 +227,8 @@ pub(super) fn from_setup(setup: Setup, rules: &VariantPosition) -> Option<Varian
 
 // Helpers for positions that users type or paste: a FEN, or a line of an EPD file.
 
-/// Returns `true` if `line`, a line of a file of EPDs or FENs, contains no position: if it is blank, or a comment that
-/// begins with `#`, `%` or `;`.
+/// Returns `true` if a line of an EPD or FEN file contains no position, because it is blank or a comment. Comments
+/// begin with `#`, `%` or `;`.
 pub(crate) fn is_epd_comment(line: &[u8]) -> bool {
     let line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line);
     matches!(line.trim_ascii_start(), [] | [b'#' | b'%' | b';', ..])

@@ -1,13 +1,13 @@
-//! Static exchange evaluation: the material that a side wins by captures on one square.
+//! Static exchange evaluation: computes the material that a side wins by captures on one square.
 //!
 //! Only legal captures count, so pins and checks are respected, and each side may stop capturing at any time. Unlike
-//! the evaluation of an engine, the result is exact: it does not assume that the least valuable piece captures first.
-//! Captures on other squares and quiet moves are ignored.
+//! the static exchange evaluation of a chess engine, this one is exact: it does not assume that the least valuable
+//! piece captures first. Captures on other squares and quiet moves are ignored.
 
 use shakmaty::{Color, Move, Position, Role, Square};
 
-/// The maximum number of positions that [`is_quiet`] visits. Only a made-up position with dozens of pieces around a square
-/// needs more, because the number of sequences of captures grows like a factorial.
+/// The maximum number of positions that [`is_quiet`] visits. The number of sequences of captures grows factorially with
+/// the number of pieces around a square, but only contrived positions with dozens of them need more.
 const MAX_POSITIONS: u32 = 20_000;
 
 /// Returns the value of a piece in pawns. The value of the king matters only in variants in which it can be captured
@@ -35,14 +35,14 @@ fn balance(pos: &impl Position, side: Color) -> i32 {
     material(side) - material(!side)
 }
 
-/// Returns `true` if the side to move is not in check, and no capture wins material: against the best recaptures, every
-/// sequence of captures on one square gains nothing. A position that needs more than [`MAX_POSITIONS`] positions is not
-/// quiet.
+/// Returns `true` if the side to move is not in check and cannot win material by captures on any single square,
+/// provided that the opponent recaptures as well as possible. If the search would visit more than [`MAX_POSITIONS`]
+/// positions, the position counts as not quiet.
 pub(crate) fn is_quiet(pos: &(impl Position + Clone)) -> bool {
     !pos.is_check() && !wins_material(pos)
 }
 
-/// Returns `true` if the move changes material: it is a capture or a promotion.
+/// Returns `true` if the move is a capture or a promotion, which change the material on the board.
 pub(crate) fn changes_material(mv: Move) -> bool {
     mv.is_capture() || mv.is_promotion()
 }
@@ -60,9 +60,9 @@ fn wins_material(pos: &(impl Position + Clone)) -> bool {
 /// Returns `true` if the side to move gains at least `least` pawns by captures on `square`, even if the opponent
 /// recaptures there as well as possible. Both sides may stop at any time, so each of them gains at least 0.
 ///
-/// The recursion asks for a bound instead of the exact gain, because a bound ends the search early. Each level
-/// removes a piece, so there are at most 31 levels. `left` is the number of positions that may still be visited. When it
-/// is 0, the answer means nothing.
+/// The recursion searches for a bound instead of the exact gain, because a bound ends the search early. Each level
+/// removes a piece, so there are at most 31 levels. `left` is the number of positions that may still be visited. If it
+/// reaches 0, the return value is meaningless.
 fn gains<P: Position + Clone>(pos: &P, square: Square, least: i32, left: &mut u32) -> bool {
     if least <= 0 || *left == 0 {
         return true;

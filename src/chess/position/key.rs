@@ -1,14 +1,15 @@
-//! The Polyglot key of a position, and its identity.
+//! Computes the Polyglot key of a position and its identity, the two hashes by which positions are looked up.
 //!
 //! The [key](key) is a Zobrist hash: the exclusive or (XOR) of random numbers for each piece on its square, each
-//! castling right, the en passant file and the side to move. The random numbers are those of the Polyglot format,
-//! which `shakmaty` contains.
+//! castling right, the en passant file and the side to move. The random numbers are defined by the Polyglot format, and
+//! are contained in the crate `shakmaty`.
 //!
 //! The [identity](identity) is the hash by which the explorer, suites, repertoires and databases group the games of a
-//! position. Polyglot books and the index of polyglot's fork use keys instead. The identity differs from the key in two
-//! ways: it omits the en passant file if no legal move captures en passant, and it includes the state of a variant that
-//! the key omits. The [exact identity](Keyed::exact_identity) includes this state too, but keeps the en passant file of
-//! the key, so in standard chess it equals the key. Counts are grouped by exact identity.
+//! position. Polyglot books use keys instead, and so does the index format of polyglot's fork. The identity differs
+//! from the key in two ways: it omits the en passant file if no legal move captures en passant, and it includes the
+//! state of a variant that the key omits. The [exact identity](Keyed::exact_identity) includes this state too, but
+//! keeps the en passant file of the key, so in standard chess it equals the key. Counts directories, which store the
+//! number of games of each move, group positions by their exact identities.
 
 use std::{iter::once, ops::BitXor};
 
@@ -39,9 +40,9 @@ fn castle_key(color: Color, side: CastlingSide) -> u64 {
     Zobrist64::zobrist_for_castling_right(color, side).0
 }
 
-/// Returns the number that is XORed into the Polyglot key of `pos` for the right to capture en passant. This is the
-/// random number for the en passant file if a pawn of the side to move is next to an enemy pawn that has just made a
-/// double step, even if the capture is illegal. Otherwise it is 0.
+/// Returns the number that is XORed into the Polyglot key of `pos` for the right to capture en passant. If an enemy
+/// pawn has just made a double step to a square next to a pawn of the side to move, this is the random number for its
+/// file, even if the capture is illegal. Otherwise it is 0.
 #[inline]
 fn en_passant_key<P: Position>(pos: &P) -> u64 {
     let Some(square) = pos.maybe_ep_square() else {
@@ -57,9 +58,9 @@ fn en_passant_key<P: Position>(pos: &P) -> u64 {
 
 /// Computes the Polyglot key of a position from the whole board.
 ///
-/// The key depends on the en passant file if a pawn of the side to move is next to an enemy pawn that has just made a
-/// double step. Use [`Keyed`] to compute the keys of all positions of a game: it updates the key after each move, which
-/// is much faster.
+/// The key depends on the en passant file if an enemy pawn has just made a double step to a square next to a pawn of
+/// the side to move. To compute the keys of all positions of a game, use [`Keyed`], which updates the key after each
+/// move. This is much faster.
 ///
 /// ```
 /// use polybook::position::key;
@@ -71,9 +72,9 @@ pub fn key<P: Rules>(pos: &P) -> u64 {
         .wrapping_add(holdings_key(pos))
 }
 
-/// Returns the random number of the Polyglot format for the file of `square`, an en passant square. XORing it into a
-/// Polyglot key adds the right to capture en passant on this square to the key, or removes this right from the key.
-/// This does not work in variants with pieces in hand, because a part of their keys is added, not XORed.
+/// Returns the random number of the Polyglot format for the file of `square`, an en passant square. To add the right to
+/// capture en passant on this square to a Polyglot key, or to remove it, XOR the number into the key. This does not
+/// work in variants with pieces in hand, because a part of their keys is added, not XORed.
 pub(crate) fn en_passant_part(square: Square) -> u64 {
     Zobrist64::zobrist_for_en_passant_file(square.file()).0
 }
@@ -177,8 +178,8 @@ pub fn identity<P: Rules>(pos: &P) -> u64 {
     Keyed::new(pos.clone()).identity()
 }
 
-/// Returns a hash of `state`, a part of the state that the Polyglot key omits. The caller XORs the hash into an
-/// identity. The hash of 0 is 0, so it leaves the identity unchanged.
+/// Returns a hash of `state`, a number for the state of a variant that the Polyglot key omits. The caller XORs the hash
+/// into an identity. The hash of 0 is 0, so it leaves the identity unchanged.
 fn state_key(state: u64) -> u64 {
     // Spread the state over all bits, so that identities stay evenly distributed.
     (state.wrapping_mul(0x9e37_79b9_7f4a_7c15))
@@ -186,10 +187,10 @@ fn state_key(state: u64) -> u64 {
         .wrapping_mul(0xbf58_476d_1ce4_e5b9)
 }
 
-/// Converts `identity`, the [identity](identity) of a position in `variant`, to the identity that the same board
-/// position has in standard chess. In three-check, the identity also contains the number of given checks, which is
-/// unknown, so one candidate is returned for each possible number. In other variants, a single identity is returned.
-/// The position must have no pieces in hand and no promoted pieces.
+/// Converts the [identity](identity) of a position in `variant` to the identity that a position with the same board has
+/// in standard chess. In three-check, the identity also depends on the number of given checks, which is unknown, so the
+/// iterator yields one candidate for each possible number. In other variants, it yields a single identity. The position
+/// must have no pieces in hand and no promoted pieces.
 pub(crate) fn standard_identities(variant: Variant, identity: u64) -> impl Iterator<Item = u64> {
     let number = variant.number().unwrap_or(0);
     // The hidden state of three-check is the number of checks that each side has given.
@@ -205,8 +206,8 @@ fn has_no_en_passant<P: Position>(pos: &P) -> bool {
     pos.ep_square(EnPassantMode::Legal).is_none()
 }
 
-/// Returns the squares of pawns that may have made a double step in the last move and are next to a pawn of the side to
-/// move. This side might be able to capture them en passant.
+/// Returns the squares of enemy pawns that may have made a double step in the last move and are next to a pawn of the
+/// side to move. This pawn might be able to capture them en passant.
 #[inline]
 fn possible_double_steps<P: Position>(pos: &P) -> Bitboard {
     let (us, board) = (pos.turn(), pos.board());
@@ -229,8 +230,8 @@ fn squares_beside(squares: Bitboard) -> Bitboard {
         | (squares & !Bitboard::from_file(File::A)).shift(-1)
 }
 
-/// Returns a copy of `pos` with the right to capture the pawn on `step` en passant, if no legal move can use this
-/// right. Returns `None` if a legal move could use it. `pos` itself must have no legal en passant capture.
+/// Returns a copy of `pos` with the additional right to capture the pawn on `step` en passant, or `None` if a legal
+/// move could use this right. `pos` itself must have no legal en passant capture.
 fn with_unusable_en_passant<P: Rules>(pos: &P, step: Square) -> Option<P> {
     let us = pos.turn();
     if pos.rules() == Variant::Standard {
@@ -248,12 +249,13 @@ fn with_unusable_en_passant<P: Rules>(pos: &P, step: Square) -> Option<P> {
     has_no_en_passant(&stepped).then_some(stepped)
 }
 
-/// A position with its Polyglot key. Each move updates the key incrementally, which is faster than computing it from
-/// the whole board.
+/// A position with its Polyglot key. After each move, the key is updated incrementally, which is faster than computing
+/// it from the whole board.
 #[derive(Clone, Debug)]
 pub struct Keyed<P> {
     pos: P,
-    /// The part of the key that is combined by XOR, including `en_passant`.
+    /// The part of the key that consists of XORed random numbers, including `en_passant`. The part for pieces in hand
+    /// is added to it.
     xored: u64,
     en_passant: u64,
 }
@@ -281,8 +283,8 @@ impl<P: Rules> Keyed<P> {
         self.key_without_unusable_en_passant() ^ hidden_state_key(&self.pos)
     }
 
-    /// Returns the Polyglot key of the current position without its part for the en passant file if no en passant
-    /// capture is legal. Otherwise, returns the usual Polyglot key.
+    /// Returns the Polyglot key of the current position, but without its part for the en passant file if no en passant
+    /// capture is legal.
     #[inline]
     pub(crate) fn key_without_unusable_en_passant(&self) -> u64 {
         match self.en_passant {
@@ -315,9 +317,9 @@ impl<P: Rules> Keyed<P> {
         }
     }
 
-    /// Returns a copy of the current position for each pawn on a square of `steps`, with the additional right to
-    /// capture this pawn en passant. `steps` contains the enemy pawns that may have made a double step in the last
-    /// move.
+    /// Returns copies of the current position, one for each pawn on a square of `steps`, with the additional right to
+    /// capture this pawn en passant. Leaves out rights that a legal move could use. `steps` contains the enemy pawns
+    /// that may have made a double step in the last move.
     #[cold]
     fn equal_positions_after(&self, steps: Bitboard) -> Vec<P> {
         // An en passant right that a legal move uses is part of the identity.
@@ -328,10 +330,10 @@ impl<P: Rules> Keyed<P> {
         steps.into_iter().filter_map(stepped).collect()
     }
 
-    /// Returns the hashes, besides the [identity](Keyed::identity), under which counts may store the moves of the
-    /// current position. Counts are grouped by [exact identity](Keyed::exact_identity), which depends even on an en
-    /// passant right that no legal move can use. The result contains the exact identities of the copies of the position
-    /// that have such a right. It is usually empty.
+    /// Returns the hashes, besides the [identity](Keyed::identity), under which a counts directory may store the moves
+    /// of the current position. A counts directory groups positions by [exact identity](Keyed::exact_identity), which
+    /// depends even on an en passant right that no legal move can use. The result contains the exact identities of all
+    /// copies of the position that have such a right. It is usually empty.
     #[inline]
     pub(crate) fn other_exact_identities(&self) -> Vec<u64> {
         let others = self.equal_positions();
@@ -342,17 +344,17 @@ impl<P: Rules> Keyed<P> {
         others.into_iter().map(exact).collect()
     }
 
-    /// Returns all hashes under which counts may store the moves of the current position. Counts are grouped by [exact
-    /// identity](Keyed::exact_identity), which depends even on an en passant right that no legal move can use. The
-    /// first hash is the [identity](Keyed::identity) of the position. The others, if any, are the exact identities of
-    /// the copies of the position that have such a right.
+    /// Returns all hashes under which a counts directory may store the moves of the current position. A counts
+    /// directory groups positions by [exact identity](Keyed::exact_identity), which depends even on an en passant right
+    /// that no legal move can use. The first hash is the [identity](Keyed::identity) of the position. Any others are
+    /// the exact identities of copies of the position that have such a right.
     pub fn exact_identities(&self) -> impl Iterator<Item = u64> {
         once(self.identity()).chain(self.other_exact_identities())
     }
 
-    /// Returns the Polyglot keys under which a LevelDB index may store the games of the current position. There may be
-    /// several, because the Polyglot key depends on en passant rights that no legal move can use. The identity ignores
-    /// these rights, so all positions with these keys have the same [identity](Keyed::identity).
+    /// Returns the Polyglot keys under which a LevelDB index of games may store the games of the current position.
+    /// There may be several keys, because the Polyglot key depends on en passant rights that no legal move can use,
+    /// while the [identity](Keyed::identity) ignores them. All positions with these keys have the same identity.
     pub fn equal_keys(&self) -> impl Iterator<Item = u64> {
         let others = self.equal_positions().into_iter();
         once(self.key_without_unusable_en_passant()).chain(others.map(|pos| key(&pos)))
@@ -365,8 +367,8 @@ impl<P: Rules> Keyed<P> {
     }
 
     /// Returns the Polyglot key of the position after the legal move `mv`, without playing the move. Returns `None` if
-    /// the move may change more than the board and the side to move, for example castling rights, the en passant file
-    /// or pieces in hand.
+    /// the move may change more than the board and the side to move, such as the castling rights, the en passant file
+    /// or the pieces in hand.
     #[cfg(feature = "games")]
     pub(crate) fn key_after_plain(&self, mv: Move) -> Option<u64> {
         let Move::Normal {
@@ -454,9 +456,9 @@ impl<P: Rules> Keyed<P> {
     }
 }
 
-/// Returns the number that must be XORed into a Polyglot key when a move ends castling rights: the XOR of the random
-/// numbers for these rights. `lost` contains the squares of the rooks that can no longer castle. `kings` and `white`
-/// contain the squares of the kings and of White's pieces before the move.
+/// Returns the number to XOR into a Polyglot key when a move ends castling rights: the XOR of the random numbers for
+/// these rights. `lost` contains the squares of the rooks that can no longer castle. `kings` and `white` contain the
+/// squares of the kings and of White's pieces before the move.
 #[cold]
 fn lost_rights_key(lost: Bitboard, kings: Bitboard, white: Bitboard) -> u64 {
     let mut key = 0;

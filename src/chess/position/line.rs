@@ -1,5 +1,5 @@
-//! Parses positions from users and `FEN` tags: a FEN, an EPD or a board, optionally followed by a line of moves.
-//! Errors describe what is wrong with the text.
+//! Parses positions from user input and `FEN` tags: a FEN, an EPD or only a board, optionally followed by a line of
+//! moves. The errors say what is wrong with the text.
 
 use std::borrow::Cow;
 
@@ -24,8 +24,8 @@ pub enum LineError {
         /// A description of the fault in the FEN.
         reason: String,
     },
-    /// The FEN is that of another variant: it contains castling rights that are possible only in Chess960, the pieces in
-    /// hand of crazyhouse, or the checks of three-check.
+    /// The FEN belongs to another variant: it contains castling rights that are possible only in Chess960, pieces in
+    /// hand as in crazyhouse, or given checks as in three-check.
     #[error(
         "the {} in FEN \"{}\" are those of {}: give the variant {variant}",
         part_and_title(*variant).0,
@@ -35,7 +35,7 @@ pub enum LineError {
     OtherVariant {
         /// The FEN as the user wrote it.
         fen: String,
-        /// The variant of the FEN.
+        /// The variant to which the FEN belongs.
         variant: Variant,
     },
     /// A move of the line is not legal.
@@ -45,7 +45,7 @@ pub enum LineError {
         number: usize,
         /// The move as the user wrote it.
         text: String,
-        /// Why the move cannot be played.
+        /// The reason why the move cannot be played.
         reason: MoveError,
         /// The FEN of the position before the move.
         fen: String,
@@ -58,7 +58,7 @@ const MAX_QUOTED_CHARACTERS: usize = 100;
 
 impl LineError {
     /// Returns the part of the FEN that is possible only in another variant, such as "castling rights", and the usual
-    /// name of this variant. Returns `None` for all errors except [`LineError::OtherVariant`].
+    /// name of that variant. Returns `None` for all errors except [`LineError::OtherVariant`].
     pub fn part_of_other_variant(&self) -> Option<(&'static str, &'static str)> {
         match self {
             LineError::OtherVariant { variant, .. } => Some(part_and_title(*variant)),
@@ -67,7 +67,8 @@ impl LineError {
     }
 }
 
-/// Returns the part of a FEN by which [`LineError::OtherVariant`] recognizes `variant`, and the usual name of `variant`.
+/// Returns the part of a FEN by which `variant` is recognized in [`LineError::OtherVariant`], such as "pieces in hand",
+/// and the usual name of `variant`.
 fn part_and_title(variant: Variant) -> (&'static str, &'static str) {
     match variant {
         Variant::Crazyhouse => ("pieces in hand", "crazyhouse"),
@@ -89,8 +90,8 @@ fn truncated(fen: &str) -> String {
 ///
 /// # Errors
 ///
-/// Returns [`LineError::Fen`] if the FEN is malformed or its position is illegal. Returns [`LineError::OtherVariant`] if
-/// it is that of another variant.
+/// Returns [`LineError::Fen`] if the FEN is malformed or its position is illegal. Returns [`LineError::OtherVariant`]
+/// if the FEN belongs to another variant.
 pub fn parse_fen(text: &str) -> Result<Chess, LineError> {
     Variant::Standard.parse_fen(text).map(standard)
 }
@@ -114,8 +115,8 @@ fn standard(pos: VariantPosition) -> Chess {
 ///
 /// # Errors
 ///
-/// Returns [`LineError::Fen`] if the FEN is malformed or its position is illegal. Returns [`LineError::OtherVariant`] if
-/// it is that of another variant.
+/// Returns [`LineError::Fen`] if the FEN is malformed or its position is illegal. Returns [`LineError::OtherVariant`]
+/// if the FEN belongs to another variant.
 pub fn game_start(fen: &str) -> Result<(Chess, bool), LineError> {
     let (start, dropped) = Variant::Standard.game_start(fen)?;
     Ok((standard(start), dropped))
@@ -159,7 +160,7 @@ pub(super) fn play_line<P: Rules>(mut pos: P, line: &str) -> Result<P, LineError
     Ok(pos)
 }
 
-/// Returns an iterator over the moves in `line`, which blanks or commas separate. Leaves out move numbers, and
+/// Returns an iterator over the moves in `line`, which are separated by blanks or commas. Leaves out move numbers, and
 /// annotations such as `!?`.
 pub(crate) fn move_words(line: &str) -> impl Iterator<Item = &str> {
     line.split(|c: char| c.is_whitespace() || c == ',')
@@ -169,7 +170,7 @@ pub(crate) fn move_words(line: &str) -> impl Iterator<Item = &str> {
 }
 
 /// Removes a move number from a word: converts `12.Nf3` and `12...Nf3` to `Nf3`, and `12.` and `12` to an empty string.
-/// Returns `00`, `000` and `0000` unchanged, because they are castling and the null move, and not numbers.
+/// Returns `00`, `000` and `0000` unchanged, because they mean castling or the null move.
 fn without_move_number(word: &str) -> &str {
     if word.bytes().all(|byte| byte == b'0') {
         return word;
@@ -182,11 +183,11 @@ fn without_move_number(word: &str) -> &str {
     }
 }
 
-/// The possible numbers of fields of a written position, in the order in which the parser tries them. Both a FEN (6
-/// fields) and an EPD (4 fields) can have one more field: the checks given in three-check.
+/// The numbers of fields that a written position can have, in the order in which the parser tries them. A FEN has 6
+/// fields and an EPD has 4. Either can have one more: the checks given in three-check.
 const FIELD_COUNTS: [usize; 4] = [7, 6, 5, 4];
 
-/// The maximum length in bytes of a string that is parsed as a position. It limits how much memory parsing takes.
+/// The maximum length in bytes of a string that is parsed as a position. It bounds the memory for parsing.
 const MAX_POSITION_LENGTH: usize = 1 << 16;
 
 impl Variant {
@@ -195,9 +196,8 @@ impl Variant {
     /// separate the fields instead of spaces.
     ///
     /// Many other spellings are accepted. The side to move may be `W`, `white`, `B` or `black`. A dash may replace a
-    /// hyphen. An unknown counter may be `-1`, `-` or `?`. Fields may also be missing. Missing castling rights are
-    /// replaced with the rights of all kings and rooks that are on their initial squares. If the text contains only a
-    /// board, White is to move.
+    /// hyphen. An unknown counter may be `-1`, `-` or `?`. Fields may also be missing: without castling rights, all
+    /// kings and rooks on their initial squares may castle, and if the text contains only a board, White is to move.
     ///
     /// # Errors
     ///
@@ -224,7 +224,7 @@ impl Variant {
 
     /// Parses the value of a `FEN` tag: the starting position of a game of this variant. Accepts every form that
     /// [`parse_position`](Variant::parse_position) accepts. Returns the position, and `true` if castling rights were
-    /// dropped because the king or the rook is not on its square. Many programs write such rights.
+    /// dropped because the king or the rook is not on its square. Many programs write such invalid rights.
     ///
     /// # Errors
     ///
@@ -337,7 +337,7 @@ impl Variant {
     /// # Errors
     ///
     /// Returns [`LineError::Fen`] if the FEN is malformed or its position is illegal. Returns
-    /// [`LineError::OtherVariant`] if it is that of another variant.
+    /// [`LineError::OtherVariant`] if the FEN belongs to another variant.
     pub fn parse_fen(self, text: &str) -> Result<VariantPosition, LineError> {
         let missing = match text.split_ascii_whitespace().count() {
             1 => {
@@ -436,7 +436,7 @@ impl Variant {
     }
 }
 
-/// Describes why shakmaty cannot parse `fen`. `err` is the error that it returned.
+/// Describes why shakmaty cannot parse `fen`. `err` is the error that shakmaty returned.
 fn problem_of_fen(fen: &str, err: ParseFenError) -> String {
     let problem = match err {
         ParseFenError::InvalidFen | ParseFenError::InvalidBoard => return problem_of_board(fen),
@@ -455,8 +455,7 @@ fn problem_of_fen(fen: &str, err: ParseFenError) -> String {
     problem.to_owned()
 }
 
-/// Describes what is wrong with the board in the first field of `fen`. The errors of the crate shakmaty do not
-/// contain this description.
+/// Describes what is wrong with the board in the first field of `fen`. The errors of shakmaty do not say this.
 fn problem_of_board(fen: &str) -> String {
     let field = fen.split(' ').next().unwrap_or_default();
     let board = field.split('[').next().unwrap_or_default();
@@ -497,8 +496,8 @@ const PROBLEM_OF_POCKET: &str =
 /// The FEN that error messages give as an example: the position after 1. e4.
 const EXAMPLE_FEN: &str = "rnbqkbnr/pppppppp/8/8/4P3/8/PPPP1PPP/RNBQKBNR b KQkq - 0 1";
 
-/// Replaces Unicode spaces, such as no-break spaces, with ASCII spaces. Also replaces underscores if the text
-/// contains no spaces, because FENs in the addresses of web pages contain underscores.
+/// Replaces Unicode spaces, such as no-break spaces, with ASCII spaces. If the text contains no spaces, also replaces
+/// underscores, because FENs in URLs contain underscores instead of spaces.
 fn with_blanks(text: &str) -> Cow<'_, str> {
     let is_odd =
         |c: char| !c.is_ascii() && (c.is_whitespace() || matches!(c, '\u{200b}' | '\u{feff}'));
@@ -567,8 +566,8 @@ fn standard_spelling(text: &str) -> Option<String> {
     Some(text)
 }
 
-/// Returns `true` if a field of a FEN consists of a hyphen, or of a dash (in Unicode or Windows-1252) instead of the
-/// hyphen.
+/// Returns `true` if a field of a FEN consists of a hyphen, or of a dash in its place. The dash may be encoded in
+/// Unicode or Windows-1252.
 fn is_dash(field: &str) -> bool {
     matches!(
         field,
@@ -583,8 +582,8 @@ fn is_dash(field: &str) -> bool {
     )
 }
 
-/// Returns the castling rights, as a field of a FEN, that result if all kings and rooks on their initial squares may
-/// castle. `board` is the first field of a FEN. Returns `None` if `board` is malformed.
+/// Returns the castling rights field of a FEN in which all kings and rooks on their initial squares may castle. `board`
+/// is the first field of a FEN. Returns `None` if `board` is malformed.
 fn usual_rights(board: &str) -> Option<String> {
     let placed = board.parse::<Fen>().ok()?.into_setup().board;
     let has = |square, role: Role, color| placed.piece_at(square) == Some(role.of(color));
@@ -606,15 +605,15 @@ fn usual_rights(board: &str) -> Option<String> {
     Some(rights)
 }
 
-/// Returns `true` if `text`, the text after the fields of a written position, is empty or may consist of EPD
-/// operations. Returns `false` if it is certainly something else, such as moves or the rest of a FEN.
+/// Returns `true` if `text`, which follows the fields of a written position, is empty or may consist of EPD operations.
+/// Returns `false` if it is certainly something else, such as moves or the rest of a FEN.
 fn are_operations(text: &str) -> bool {
     text.is_empty() || (text.starts_with(|c: char| c.is_ascii_alphabetic()) && text.ends_with(';'))
 }
 
 /// Converts the EPD operations `hmvc` and `fmvn` in `operations` to the last two fields of a FEN: the half-move clock
-/// and the move number. If one operation is missing, uses its value in the starting position. Returns `None` if both
-/// are missing.
+/// and the move number. If one operation is missing, uses the value of the starting position instead. Returns `None` if
+/// both are missing.
 fn counters(operations: &str) -> Option<String> {
     let operand = |opcode| operand(operations, opcode)?.parse::<u32>().ok();
     let (halfmoves, fullmoves) = (operand("hmvc"), operand("fmvn"));
@@ -627,8 +626,8 @@ fn counters(operations: &str) -> Option<String> {
 }
 
 /// Returns `true` if the castling rights in `fen` are possible in Chess960 but not in standard chess. `setup` is the
-/// parsed `fen`. The function recognizes three cases: the king is not on the e-file, the rights are written as files of
-/// rooks, or the position is a starting position of Chess960.
+/// parsed `fen`. The function recognizes three cases: the king is not on the e-file, the rights are written as the
+/// files of rooks, or the position is a starting position of Chess960.
 fn is_chess960(setup: &Setup, fen: &str) -> bool {
     let rights = fen.split(' ').nth(2).unwrap_or_default();
     let names_files = rights

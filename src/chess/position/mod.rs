@@ -1,4 +1,4 @@
-//! Chess positions and moves as the Polyglot book format defines them: position [keys](key) and [16-bit
+//! Chess positions and moves as the Polyglot book format defines them: the [keys](key) of positions, and [16-bit
 //! moves](BookMove). Also parses [moves as people write them](read_move).
 //!
 //! The rules of chess come from [`shakmaty`]. This module adds what books and databases need: a 64-bit [key] and a

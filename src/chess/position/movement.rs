@@ -1,7 +1,7 @@
-//! Moves as the 16-bit numbers of book records, and in SAN and UCI notation.
+//! Moves in three forms: as the 16-bit numbers that Polyglot books store, in SAN, and in UCI notation.
 //!
-//! A [`Word`] is a short written move, stored in a register. Nearly all moves of games are short enough, and
-//! comparing registers is faster than comparing slices.
+//! A [`Word`] is a written move that is short enough for a register. Nearly all moves of games are, and comparing
+//! registers is faster than comparing slices.
 
 use std::fmt;
 
@@ -71,8 +71,8 @@ impl BookMove {
         }
     }
 
-    /// Returns `true` if the book move is a move from one square to another, with or without a promotion. Returns
-    /// `false` for a drop and for unknown values of bits 12 to 15.
+    /// Returns `true` if the book move goes from one square to another, with or without a promotion. Returns `false`
+    /// for a drop and for unknown values of bits 12 to 15.
     fn is_step(self) -> bool {
         self.0 >> 12 <= LAST_PROMOTION
     }
@@ -89,9 +89,9 @@ impl BookMove {
             .flatten()
     }
 
-    /// Returns `true` if this 16-bit number has the form of a move in some variant. This is the case for a move between
-    /// two different squares, and for a drop of a piece other than a king. A promotion must be to one of the five
-    /// pieces that the format defines. The move need not be legal in any position.
+    /// Returns `true` if this 16-bit number has the form of a move in some variant: a move between two different
+    /// squares, or a drop of a piece other than a king. A promotion must be to one of the five pieces that the format
+    /// defines. The move need not be legal in any position.
     pub fn is_well_formed(self) -> bool {
         let is_step = self.from_square() != self.to_square() && self.is_step();
         is_step || self.dropped().is_some_and(|role| role != Role::King)
@@ -103,9 +103,9 @@ impl BookMove {
         self.is_well_formed() && self.0 >> 12 <= 4
     }
 
-    /// Returns `true` if the move may be possible in some position of some variant. This is the case for a drop, a move
-    /// along a rank, a file or a diagonal (castling is a move along a rank), and a knight's move. A promotion must also
-    /// be a move to the last rank, on the same file or to an adjacent file.
+    /// Returns `true` if the move may be possible in some position of some variant: a drop, a knight's move, or a move
+    /// along a rank, a file or a diagonal. Castling is a move along a rank. A promotion must also be a move to the last
+    /// rank, on the same file or to an adjacent file.
     ///
     /// About one in thirty 16-bit numbers is a possible move.
     pub fn is_possible(self) -> bool {
@@ -122,10 +122,10 @@ impl BookMove {
             && (self.dropped().is_some() || is_step && (self.promotion().is_none() || promotes))
     }
 
-    /// Converts the book move to a legal move of `pos`. Returns `None` if no legal move of `pos` corresponds to it.
+    /// Converts the book move to a legal move of `pos`. Returns `None` if it corresponds to no legal move.
     ///
-    /// Castling is accepted in two forms. The format requires a king's move to the square of the rook, but some
-    /// programs write a king's move to the target square of the king.
+    /// Castling is accepted in two forms. The Polyglot format requires that the king moves to the square of the rook,
+    /// but in the books of some programs, it moves to its own target square.
     pub fn to_move<P: Position>(self, pos: &P) -> Option<Move> {
         let (from, to) = (self.from_square(), self.to_square());
         if let Some(role) = self.dropped() {
@@ -166,8 +166,8 @@ impl BookMove {
     }
 }
 
-/// Returns the move number to write before a move that is played in `pos`. Examples are `12.` if White is to move and
-/// `12...` if Black is to move.
+/// Returns the move number that precedes a move in `pos`, such as `12.` if White is to move and `12...` if Black is to
+/// move.
 pub(crate) fn move_number(pos: &VariantPosition) -> String {
     let dots = if pos.turn().is_white() { "." } else { "..." };
     format!("{}{dots}", pos.fullmoves())
@@ -267,8 +267,8 @@ fn square_of_bits(bits: u16) -> Square {
     )
 }
 
-/// Returns the legal castling move of the king on `from` to `to`, or `None` if there is none. `to` is either the square
-/// of the rook or the target square of the king. A target square must be at least two files away from `from`.
+/// Returns the legal castling move of the king from `from` to `to`, or `None` if there is none. `to` is either the
+/// square of the rook or the target square of the king. A target square must be at least two files away from `from`.
 pub(super) fn castling_by_squares<P: Position>(pos: &P, from: Square, to: Square) -> Option<Move> {
     if !pos.our(Role::King).contains(from) || from.rank() != to.rank() {
         return None;
@@ -370,8 +370,8 @@ impl Word {
         }
     }
 
-    /// Returns the square that the last two bytes of the word name, for example `f3`. Returns `None` if they do not
-    /// name a square.
+    /// Returns the square that the last two bytes of the word denote, for example `f3`. Returns `None` if they do not
+    /// denote a square.
     #[inline]
     pub(super) fn square(self) -> Option<Square> {
         let start = self.len.checked_sub(2)?;
@@ -387,10 +387,10 @@ pub(super) fn square(file: u8, rank: u8) -> Option<Square> {
         .then(|| Square::from_coords(File::new(u32::from(file)), Rank::new(u32::from(rank))))
 }
 
-/// Returns `true` if `bytes`, the start of a file or samples of its records, seem to be records of a Polyglot book: a
-/// header, or records of 16 bytes most of which contain a move that a piece can make. If there are fewer than eight of
-/// them, their keys must also ascend. A few impossible moves do not matter: some books end with a record without a move,
-/// and a damaged book is still a book.
+/// Returns `true` if `bytes`, the start of a file or a sample of its records, seem to come from a Polyglot book: they
+/// begin with a header, or most of the 16-byte records contain a move that a piece can make. If fewer than eight
+/// records contain such a move, the keys must also ascend. A few impossible moves do not matter: some books end with a
+/// record without a move, and a damaged book is still a book.
 pub(crate) fn looks_like_book(bytes: &[u8]) -> bool {
     if bytes.starts_with(&[0; 8]) && bytes[8..].starts_with(b"@PG@") {
         return true;

@@ -1,12 +1,12 @@
 //! Parses moves as people and programs write them.
 //!
-//! Nearly every move is written in strict SAN, which is tried first. The other forms that occur in files, and that
-//! Polyglot accepts, are tried next. Examples are `Nd5` for a capture and `Nxd5` for a move without capture, `ed5`,
+//! Nearly every move is written in strict SAN, which is tried first. Next, the parser tries the other forms that occur
+//! in files and that Polyglot accepts. Examples are `Nd5` for a capture and `Nxd5` for a move without capture, `ed5`,
 //! `e8Q`, `e8=q`, `Ng1-f3`, `g1f3`, `nf3`, and castling as `0-0`, `OO`, `e1g1` or `e1h1`. `PlainMove` normalizes other
-//! spellings to these forms. A text is never read as a move that it does not describe.
+//! spellings to these forms. The parser never accepts a text as a move that the text does not describe.
 //!
-//! Also contains the piece letters in several languages, and [advice](with_advice) for moves that cannot be read
-//! because they are in another language or notation.
+//! The module also contains the piece letters in several languages, and [advice](with_advice) for users whose moves are
+//! written in another language or notation.
 
 use std::{fmt, str::FromStr};
 
@@ -56,8 +56,8 @@ pub fn read_move<P: Rules>(pos: &P, text: &[u8]) -> Result<Move, MoveError> {
     }
 }
 
-/// Parses a legal move in one of the most common forms of SAN. Returns `None` if the word has another form, or is not a
-/// legal move. In this case, call [`read_move`], which is slower but reads all forms.
+/// Parses a legal move in one of the most common forms of SAN. Returns `None` if the word has another form, or if it is
+/// not a legal move. In this case, call [`read_move`], which is slower but accepts all forms.
 #[inline(always)]
 pub fn read_word<P: Rules>(pos: &P, word: Word) -> Option<Move> {
     pos.quick_san(word.without_check())
@@ -139,8 +139,8 @@ fn find<P: Position>(pos: &P, text: &[u8]) -> Result<Move, MoveError> {
 }
 
 /// Parses a move in SAN with English piece letters and without annotations. Returns `None` if the text does not have
-/// the form of a move. A move that consists only of squares, such as `g1f3`, is parsed as a pawn move, because the text
-/// does not name the piece. In this case, the caller must find the piece that moves.
+/// the form of a move. If the move consists only of squares, such as `g1f3`, the text does not say which piece moves,
+/// and the result is a pawn move. In this case, the caller must find the piece.
 fn parse(text: &[u8]) -> Option<San> {
     match text {
         b"0-0" | b"o-o" | b"OO" | b"oo" | b"00" => {
@@ -178,7 +178,7 @@ fn parse(text: &[u8]) -> Option<San> {
 }
 
 /// Returns the legal move of `pos` that `text` describes. `text` must begin with a `b`, which can mean the b-file or a
-/// bishop. If a pawn on the b-file can make the capture, returns this capture.
+/// bishop. If a pawn on the b-file can capture as described, returns this capture.
 ///
 /// # Errors
 ///
@@ -198,7 +198,7 @@ fn find_pawn_or_bishop<P: Position>(pos: &P, text: &[u8]) -> Result<Move, MoveEr
 }
 
 /// Returns `true` if a pawn of the side to move is on the b-file and might move to `to` or capture there. Ignores
-/// checks, pins and obstacles. Used for a written move such as `bc3`, in which the `b` can mean the b-file or a bishop.
+/// checks, pins and obstacles. Used for a written move such as `bc3`, because its `b` can mean the b-file or a bishop.
 fn may_mean_pawn<P: Position>(pos: &P, to: Square) -> bool {
     pos.our(Role::Pawn).into_iter().any(|pawn| {
         pawn.file() == File::B
@@ -239,13 +239,13 @@ fn without_check(text: &[u8]) -> &[u8] {
 /// The maximum length in bytes of a written move after normalization.
 const MAX_MOVE_LENGTH: usize = 16;
 
-/// A normalized written move. It consists of ASCII letters, digits and a few other ASCII characters. It contains
-/// neither check signs nor annotations.
+/// A normalized written move, without check signs and annotations. It consists of ASCII letters, digits and a few other
+/// ASCII characters.
 #[derive(Copy, Clone, Debug)]
 struct PlainMove {
     bytes: [u8; MAX_MOVE_LENGTH],
     length: usize,
-    /// Whether the text states that the move captures en passant.
+    /// Whether the text says that the move captures en passant.
     pub en_passant: bool,
 }
 
@@ -320,7 +320,7 @@ impl PlainMove {
     }
 }
 
-/// The byte that [`plain`] returns for a character that has no ASCII equivalent and must be skipped.
+/// The byte that [`plain`] returns for a character that has no ASCII equivalent and is skipped.
 const IGNORED: u8 = 0;
 
 /// Converts the first character of a text to its ASCII equivalent, or to [`IGNORED`]. Also returns the length in bytes
@@ -344,8 +344,8 @@ fn plain(text: &[u8]) -> Option<(u8, usize)> {
     })
 }
 
-/// Returns the length in bytes of the ASCII or Unicode blank at the start of a text, or of a character without width.
-/// Returns 0 if the text does not begin with one.
+/// Returns the length in bytes of the blank at the start of a text. A blank is an ASCII or Unicode space, or a
+/// character without width. Returns 0 if the text does not begin with a blank.
 fn blank(text: &[u8]) -> usize {
     match *text {
         [byte, ..] if byte.is_ascii_whitespace() => 1,
@@ -356,7 +356,7 @@ fn blank(text: &[u8]) -> usize {
     }
 }
 
-/// A language in which moves are written. It determines the letters for the pieces.
+/// A language in which moves are written. It determines the letters of the pieces.
 ///
 /// | | knight | bishop | rook | queen | king |
 /// |---|---|---|---|---|---|
@@ -422,7 +422,7 @@ impl PieceLetters {
         }
     }
 
-    /// Returns the letters for knight, bishop, rook, queen and king, in this order.
+    /// Returns the letters for the knight, bishop, rook, queen and king, in this order.
     fn letters(self) -> [u8; 5] {
         *match self {
             PieceLetters::English => ENGLISH,
@@ -461,8 +461,8 @@ impl PieceLetters {
         (!codes.is_empty()).then(|| codes.join(", "))
     }
 
-    /// Replaces the piece letters of this language in a written move with the English ones. Pads the result with zero
-    /// bytes.
+    /// Replaces the piece letters of this language in a written move with the English letters. Pads the result with
+    /// zero bytes.
     ///
     /// # Errors
     ///
@@ -480,7 +480,7 @@ impl PieceLetters {
     }
 }
 
-/// The English letters for knight, bishop, rook, queen and king, in this order.
+/// The English letters for the knight, bishop, rook, queen and king, in this order.
 const ENGLISH: &[u8; 5] = b"NBRQK";
 
 /// The maximum length in bytes of a word that is parsed with the piece letters of a language other than English.
@@ -505,8 +505,8 @@ impl FromStr for PieceLetters {
     }
 }
 
-/// Returns the error message for `text`, a written move that cannot be played in `pos` because of `err`. The message
-/// contains advice if the user's mistake can be recognized. `letters` is the language in which `text` was parsed.
+/// Returns the error message for `text`, a written move that cannot be played in `pos`. `err` is the reason. The
+/// message contains advice if the mistake is recognized. `letters` is the language in which `text` was parsed.
 #[cold]
 pub(crate) fn with_advice<P: Rules>(
     err: MoveError,

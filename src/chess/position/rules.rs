@@ -1,10 +1,10 @@
-//! Operations on positions that shakmaty's [`Position`] does not provide.
+//! Adds operations to chess positions that the trait [`Position`] of shakmaty does not provide.
 //!
-//! This includes fast paths for the common forms of SAN in standard chess, such as `e4`, `exd5`, `e8=Q`, `Nf3`,
+//! Among them are fast paths for the common forms of SAN in standard chess, such as `e4`, `exd5`, `e8=Q`, `Nf3`,
 //! `Nxf3`, `Nbd2`, `N1xd2` or `O-O`. They do not generate a list of all moves. Instead, bitboards of the attacks on the
-//! target square show which piece moves there, and the attacks on the king show whether the move is legal. The functions
-//! return `None` for every other form, and if there is not exactly one legal move. In this case, the slower
-//! [`read_move`](super::read_move) decides, and finds the reason for an error.
+//! target square show which piece moves there, and the attacks on the king show whether the move is legal. The
+//! functions return `None` for every other form, and if there is not exactly one legal move. In this case, the slower
+//! [`read_move`](super::read_move) parses the move or finds the reason for the error.
 
 use shakmaty::{
     Bitboard, CastlingMode, CastlingSide, Chess, Color, EnPassantMode, File, Move, Position, Rank,
@@ -13,32 +13,31 @@ use shakmaty::{
 
 use super::{BookMove, Variant, Word, epd::from_setup, movement::square};
 
-/// A chess position with operations that polybook needs and shakmaty does not provide.
+/// A chess position with the operations that polybook needs but shakmaty does not provide.
 ///
 /// [`Chess`] implements the fast paths, so generic code runs fastest with it. [`VariantPosition`] supports all
 /// variants.
 pub trait Rules: Position + Clone + Send + Sync {
-    /// Parses a legal move in SAN by a fast path, which supports only some forms of moves. Returns `None` if it does
-    /// not support the form of the word, or if the word does not describe exactly one legal move. The word must not end
-    /// with a check sign.
+    /// Parses a legal move in SAN by a fast path for the most common forms. Returns `None` if the word has another
+    /// form, or if it does not describe exactly one legal move. The word must not end with a check sign.
     #[inline]
     fn quick_san(&self, _word: Word) -> Option<Move> {
         None
     }
 
-    /// Converts a book move to a legal move of this position by a fast path, which supports only some moves. Returns
-    /// `None` if the fast path does not support the move, or if the move is not legal.
+    /// Converts a book move to a legal move of this position by a fast path for the most common moves. Returns `None`
+    /// if the move is not one of them, or if it is not legal.
     #[inline]
     fn quick_move(&self, _mv: BookMove) -> Option<Move> {
         None
     }
 
-    /// Returns a copy of the position with `square` as the en passant square. Returns `None` if the last move cannot
-    /// have been a double step of a pawn over this square.
+    /// Returns a copy of the position with the en passant square `square`. Returns `None` if the last move cannot have
+    /// been a pawn's double step over this square.
     fn with_en_passant(&self, square: Square) -> Option<Self>;
 
-    /// Returns the variant whose rules apply to the position. For giveaway chess, returns suicide chess, because both
-    /// have the same legal moves.
+    /// Returns the variant whose rules for moves apply to the position. For giveaway chess, this is suicide chess,
+    /// because both have the same legal moves.
     fn rules(&self) -> Variant;
 
     /// Returns `true` if a capture also removes pieces around the target square, as in atomic chess.
@@ -77,8 +76,8 @@ impl Rules for VariantPosition {
     }
 }
 
-/// Parses a legal move of standard chess in SAN by calling [`Rules::quick_san`] of [`Chess`]. This function is separate
-/// and is not inlined, so that the compiler can inline `quick_san` of [`VariantPosition`].
+/// Parses a legal move of standard chess in SAN with the fast path [`Rules::quick_san`]. This is a separate function
+/// that is not inlined, so that the compiler can inline `quick_san` of [`VariantPosition`].
 #[inline(never)]
 fn chess_san(pos: &Chess, word: Word) -> Option<Move> {
     pos.quick_san(word)

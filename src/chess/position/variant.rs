@@ -21,36 +21,35 @@ use crate::error;
 /// ```
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
 pub enum Variant {
-    /// Chess by the usual rules, from any starting position.
+    /// Chess by the usual rules. Games may start from any position.
     #[default]
     Standard,
-    /// Chess from one of 960 starting positions, in which castling is possible from other squares than the usual ones.
+    /// Chess from one of 960 starting positions. Kings and rooks may castle from other squares than the usual ones.
     Chess960,
-    /// Captured pieces change sides, and can be dropped on an empty square instead of a move.
+    /// Captured pieces change sides. Instead of moving, a player can drop such a piece on an empty square.
     Crazyhouse,
-    /// The side that has lost all its pieces wins. The legal moves are the same as in [`Giveaway`](Variant::Giveaway).
+    /// The side that loses all its pieces wins. The legal moves are the same as in [`Giveaway`](Variant::Giveaway).
     Suicide,
-    /// Suicide chess with another rule for stalemate, also called antichess.
+    /// Suicide chess with a different rule for stalemate, also called antichess.
     Giveaway,
     /// A capture also removes the capturing piece, and all pieces on adjacent squares except pawns.
     Atomic,
-    /// The first side that has given three checks wins.
+    /// The first side to give three checks wins.
     ThreeCheck,
     /// White has 36 pawns and no king.
     Horde,
-    /// The first side whose king reaches one of the four central squares wins.
+    /// The first side to move its king to one of the four central squares wins.
     KingOfTheHill,
-    /// The first side whose king reaches the eighth rank wins.
+    /// The first side to move its king to the eighth rank wins.
     RacingKings,
 }
 
-/// The error for a name that is not the name of a supported variant.
+/// The error for a string that is not the name of a supported variant.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 #[error(
     "this variant is unknown: use standard, fischerandom, crazyhouse, suicide, giveaway, atomic, 3check, horde, \
      kingofthehill or racingkings"
 )]
-/// The error for a string that is not the name of a supported variant.
 pub struct UnknownVariant;
 
 impl Variant {
@@ -68,8 +67,9 @@ impl Variant {
         Variant::RacingKings,
     ];
 
-    /// Returns the name of the variant in the Chess Engine Communication Protocol. Headers of books use the same names.
-    /// The protocol has no names for horde, king of the hill and racing kings, so their usual names are returned.
+    /// Returns the name of the variant in the Chess Engine Communication Protocol, as headers of Polyglot books contain
+    /// it. The protocol has no names for horde, king of the hill and racing kings; for these, returns their usual
+    /// names.
     pub fn name(self) -> &'static str {
         match self {
             Variant::Standard => "normal",
@@ -86,13 +86,13 @@ impl Variant {
     }
 
     /// Checks that a file can contain positions of this variant. Positions of different variants can have the same key,
-    /// so a look-up in a file of another variant could return wrong moves. `own` contains the names of the variants that
-    /// the file states.
+    /// so a look-up in a file of another variant could return wrong moves. `own` contains the names of variants that
+    /// the file states, if any.
     ///
     /// # Errors
     ///
-    /// Returns an error that names the file `path` if `own` contains names of variants, but not of this variant or of
-    /// one with the same rules for moves.
+    /// Returns an error about the file `path` if `own` contains names of variants, but neither the name of this variant
+    /// nor that of a variant with the same legal moves.
     pub fn check_file(self, path: &Path, own: &[String]) -> error::Result<()> {
         let known: Vec<Variant> = own.iter().filter_map(|name| name.parse().ok()).collect();
         if known.is_empty() || known.iter().any(|own| own.is_played_like(self)) {
@@ -110,8 +110,8 @@ impl Variant {
         Err(error::Error::file(path, problem))
     }
 
-    /// Returns the number that the Polyglot format assigns to the variant and XORs into the keys of its positions.
-    /// Returns `None` if the format assigns no number to the variant.
+    /// Returns the number that the Polyglot format assigns to the variant, and which is XORed into the keys of its
+    /// positions. Returns `None` if the format assigns no number to the variant.
     pub fn number(self) -> Option<u64> {
         match self.game() {
             Game::Chess => Some(0),
@@ -149,7 +149,7 @@ impl Variant {
         self == other || (self.game() == other.game() && self.game() == Game::Antichess)
     }
 
-    /// Returns the value that represents this variant in the crate `shakmaty`.
+    /// Returns the value for this variant in the crate `shakmaty`.
     pub(super) fn game(self) -> Game {
         match self {
             Variant::Standard | Variant::Chess960 => Game::Chess,
@@ -163,7 +163,8 @@ impl Variant {
         }
     }
 
-    /// Returns the starting position of games without a `FEN` tag. For Chess960, this is the one of standard chess.
+    /// Returns the starting position of games without a `FEN` tag. For Chess960, this is the starting position of
+    /// standard chess.
     #[expect(
         clippy::missing_panics_doc,
         reason = "the usual start is one of the 960"
@@ -269,8 +270,8 @@ impl fmt::Display for Variant {
     }
 }
 
-/// Parses the name of a variant, which is its [name](Variant::name) or a name that PGN files use. Case, spaces and
-/// hyphens are ignored.
+/// Parses the [name](Variant::name) of a variant, or another name that PGN files use for it. Case, spaces and hyphens
+/// are ignored.
 impl FromStr for Variant {
     type Err = UnknownVariant;
 

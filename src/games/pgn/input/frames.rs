@@ -1,9 +1,9 @@
 //! Decompresses the frames of a zstd file on several threads.
 //!
-//! A frame can be decompressed without the frames before it. Programs such as `pzstd` therefore divide a file into many
-//! frames, and so do the dumps of Lichess. [`Frames`] reads whole frames ahead, and starts a thread for each of them.
-//! Most other files consist of one large frame. The first frame that is too large, that is damaged in its structure or
-//! that has a large window ends this: an [`Unpacker`] reads it and everything after it.
+//! The frames of a zstd file can be decompressed independently of each other. Programs such as `pzstd` therefore divide
+//! a file into many frames, and so do the dumps of Lichess. [`Frames`] reads whole frames ahead, and starts a thread
+//! for each of them. Most other files consist of one large frame. At the first frame that is too large, has a damaged
+//! structure or needs a large window, reading ahead ends: an [`Unpacker`] reads this frame and the rest of the file.
 
 use std::{
     collections::VecDeque,
@@ -28,19 +28,19 @@ use crate::{
 /// The maximum length in bytes of a frame that is read ahead. The frames of Lichess's dumps have about 5 MiB.
 const MAX_FRAME: usize = 8 << 20;
 
-/// The maximum number of chunks of the text of a frame that wait until the frames before it are read: 32 MiB, as much as
-/// a frame of `pzstd -19` contains.
+/// The maximum number of decompressed chunks of a frame that wait until the frames before it have been read: 32 MiB, as
+/// much as a frame of `pzstd -19` contains.
 const MAX_WAITING_CHUNKS: usize = (32 << 20) / CHUNK_SIZE;
 
-/// The memory in bytes that decompressing a frame ahead takes: the frame, its text and the window.
+/// The memory in bytes for decompressing one frame ahead of time: the frame, its decompressed text and the zstd window.
 const FRAME_MEMORY: usize = MAX_FRAME + MAX_WAITING_CHUNKS * CHUNK_SIZE + SMALL_WINDOW;
 
 /// The maximum number of frames that are decompressed at the same time. Reading games takes much longer than
-/// decompressing them, so more threads would wait.
+/// decompressing them, so more threads would only wait.
 const MAX_FRAMES: usize = 4;
 
-/// Returns the number of frames that are decompressed at the same time with `memory` bytes of memory. Returns 1 on
-/// computers with fewer than four cores, which other threads keep busy.
+/// Returns the number of frames to decompress at the same time within `memory` bytes of memory. Returns 1 on computers
+/// with fewer than four cores, because other threads need these cores.
 pub(super) fn frames_ahead(memory: usize) -> usize {
     // Unit tests read frames ahead on every computer.
     let cores = if cfg!(test) {
@@ -51,8 +51,9 @@ pub(super) fn frames_ahead(memory: usize) -> usize {
     (cores / 2).min(memory / FRAME_MEMORY).clamp(1, MAX_FRAMES)
 }
 
-/// Returns the memory in bytes to reserve for decompressing the frames of the file at `path` ahead, at most `memory`.
-/// Returns 0 if the file does not begin with a frame that [`Frames`] reads ahead, followed by another one.
+/// Returns the number of bytes of memory, at most `memory`, to reserve for decompressing several frames of the file at
+/// `path` at the same time. Returns 0 unless the file begins with a frame that [`Frames`] can read ahead, and another
+/// frame follows.
 pub(super) fn memory_ahead(path: &Path, memory: usize) -> usize {
     let frames = frames_ahead(memory);
     let is_split = || -> io::Result<bool> {
@@ -81,24 +82,24 @@ pub(super) struct Frames<'a, R: BufRead> {
     most: usize,
     /// The frames that are being decompressed, in the order of the file.
     open: VecDeque<Feed<Vec<u8>>>,
-    /// The part of the first frame's text that was received last.
+    /// The last chunk of the decompressed text of the first frame in `open`.
     chunk: Cursor<Vec<u8>>,
     next: Next<'a, R>,
 }
 
-/// The part of the file after the frames that were read ahead.
+/// The part of a zstd file after the frames that were read ahead.
 enum Next<'a, R: BufRead> {
-    /// Further frames may be read ahead. Contains the source, and the offset of the next frame in the file.
+    /// Further frames may be read ahead. Contains the source, and the offset in the file of the next frame.
     Frames(R, u64),
-    /// The rest of the file is not read ahead.
+    /// The rest of the file is decompressed without reading ahead.
     Rest(Box<Unpacker<'a, Chain<Cursor<Vec<u8>>, R>>>),
-    /// The source could not be read. Contains the error until it is returned.
+    /// The source could not be read. Contains the error, or `None` after it was returned.
     Failed(Option<io::Error>),
 }
 
 impl<'a, R: BufRead> Frames<'a, R> {
-    /// Creates a reader of the file whose bytes `source` returns. `sender` is the sender of the file. At most `most`
-    /// frames are decompressed at the same time.
+    /// Creates a reader of a zstd file. `source` returns the compressed bytes, and `sender` is the sender to which the
+    /// file belongs. At most `most` frames are decompressed at the same time.
     pub(super) fn new(sender: &'a Sender, source: R, most: usize) -> Frames<'a, R> {
         Frames {
             sender,
@@ -164,7 +165,7 @@ impl<R: BufRead> Read for Frames<'_, R> {
     }
 }
 
-/// Decompresses `frame`, which begins at the offset `start` of `input`, and sends its text to `chunks`.
+/// Decompresses `frame`, which begins at the offset `start` of `input`, and sends its decompressed text to `chunks`.
 fn send_frame(input: &Input, frame: &[u8], start: u64, chunks: &Feeder<Vec<u8>>) -> Result<()> {
     let damaged = |err| input.error(in_part(err, FileKind::Zstd, start));
     let mut part = Decoder::new(FileKind::Zstd, frame, SMALL_WINDOW).map_err(damaged)?;
@@ -179,7 +180,8 @@ fn send_frame(input: &Input, frame: &[u8], start: u64, chunks: &Feeder<Vec<u8>>)
     }
 }
 
-/// The length of the shortest frame. A skippable frame begins with a signature and a length of this many bytes together.
+/// The length in bytes of the shortest frame. A skippable frame begins with a signature and a length, which together
+/// have this length.
 const SHORTEST_FRAME: usize = 8;
 
 /// Returns `true` if `frame` is a skippable frame, which contains no text (RFC 8878, 3.1.2).
@@ -187,14 +189,15 @@ fn is_skippable(frame: &[u8]) -> bool {
     matches!(frame, [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..])
 }
 
-/// Returns `true` if decompressing `frame` needs no larger window than most files do.
+/// Returns `true` if the window that `frame` needs for decompression is no larger than [`SMALL_WINDOW`], as in most
+/// files.
 fn has_small_window(frame: &[u8]) -> bool {
     zstd_window(frame).is_some_and(|window| window <= SMALL_WINDOW as u64)
 }
 
-/// Reads the next frame from `source` into `frame`, which must be empty. Finds its end by the lengths of its blocks
-/// (RFC 8878, 3.1.1). Returns `false` if no whole frame of at most [`MAX_FRAME`] bytes begins there. `frame` then
-/// contains the bytes that have been read.
+/// Reads the next frame from `source` into `frame`, which must be empty. Finds the end of the frame from the lengths of
+/// its blocks (RFC 8878, 3.1.1). If no complete frame of at most [`MAX_FRAME`] bytes begins in `source`, returns
+/// `false`; `frame` then contains the bytes that were read.
 fn read_frame(source: &mut impl BufRead, frame: &mut Vec<u8>) -> io::Result<bool> {
     const BLOCK_HEADER: usize = 3;
     let mut append = |frame: &mut Vec<u8>, bytes: usize| {

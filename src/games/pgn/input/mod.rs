@@ -1,5 +1,5 @@
-//! Opens inputs: files and standard input, compressed or not. Rejects files that are certainly not PGN, and zstd files
-//! whose window, the memory that a decoder needs, is too large.
+//! Opens PGN inputs: files and standard input, compressed or not. Rejects files that are certainly not PGN, and zstd
+//! files whose decompression needs too much memory.
 //!
 //! A [`Stream`] provides the decompressed bytes of an input. A separate thread reads and decompresses the input,
 //! and sends the bytes in chunks through a bounded queue, so that decompression and parsing overlap. A caller that
@@ -37,12 +37,12 @@ mod unpack;
 #[cfg(feature = "compression")]
 use self::{frames::memory_ahead, packed::send_packed};
 
-/// A source of PGN: a file or standard input. [`MakeBook`](crate::MakeBook) also accepts a directory of
-/// [counts](crate::formats::counts).
+/// A source of PGN: a file or standard input. [`MakeBook`](crate::MakeBook) also accepts a [counts
+/// directory](crate::formats::counts) as an input.
 ///
 /// If the crate's feature `compression` is enabled, files in the formats gzip, bzip2, zstd and zip are decompressed.
-/// The format is recognized by the first bytes of a file, not by its name. A file may have several gzip members,
-/// bzip2 streams or zstd frames. All `.pgn` files in a zip archive are read.
+/// The format is recognized by the first bytes of a file, not by its name. A file may consist of several gzip members,
+/// bzip2 streams or zstd frames. In a zip archive, all `.pgn` files are read.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Input {
     /// The path of the file, or `None` for standard input.
@@ -54,11 +54,11 @@ pub struct Input {
 /// Options for opening an [`Input`].
 #[derive(Clone, Debug)]
 pub struct StreamOptions {
-    /// A flag that cancels reading. After it is set, reading fails with [`Error::Interrupted`] within a tenth of a
-    /// second, even if it waits for a silent pipe.
+    /// A flag that cancels reading. After the flag is set, reading fails with [`Error::Interrupted`] within a tenth of
+    /// a second, even while waiting for a pipe without data.
     pub stop: Arc<AtomicBool>,
     /// The memory budget for decompression, in bytes. A zstd file states how much memory it needs, and is rejected if
-    /// it needs more than the budget and more than 8 MiB. Default: 128 MiB.
+    /// this is more than the budget and more than 8 MiB. Default: 128 MiB.
     pub memory: usize,
     /// The directory to which a zip archive from a pipe is copied. Default: the temporary directory of the system.
     pub temp_dir: PathBuf,
@@ -75,8 +75,8 @@ impl Default for StreamOptions {
 }
 
 impl StreamOptions {
-    /// Creates options for reading an input within the memory budget `memory`. A copy of a zip archive goes to the
-    /// directory of its temporary files.
+    /// Creates options for reading an input within the memory budget `memory`. A zip archive that comes from a pipe is
+    /// copied to the directory for temporary files in `memory`.
     pub fn within(memory: &Memory) -> StreamOptions {
         StreamOptions {
             memory: memory.bytes,
@@ -86,8 +86,8 @@ impl StreamOptions {
     }
 }
 
-/// The size of a zstd window, in bytes, up to which decompression is allowed even if the window exceeds the memory
-/// budget. Files that were compressed without long-range matching need no larger window.
+/// The window size in bytes up to which a zstd file is decompressed even if the window exceeds the memory budget. Files
+/// that were compressed without long-range matching need no larger window.
 const SMALL_WINDOW: usize = 8 << 20;
 
 impl Input {
@@ -147,8 +147,8 @@ impl Input {
         self.path.is_none()
     }
 
-    /// Returns the name of the file without directories and without a compression extension such as `.gz`. A compressed
-    /// file therefore has the same name as the uncompressed file. Returns `standard input` for standard input.
+    /// Returns the name of the file without directories and without a compression extension such as `.gz`, so a
+    /// compressed file has the same name as the uncompressed file. Returns `standard input` for standard input.
     pub fn name(&self) -> String {
         let Some(path) = &self.path else {
             return Input::STDIN_NAME.to_owned();
@@ -209,10 +209,11 @@ impl Input {
     /// Returns the number of bytes of memory to reserve for decompressing the input. `memory` is the memory budget in
     /// bytes.
     ///
-    /// A zstd file states in its first bytes how much memory it needs. If this is more than 8 MiB, the result is this
-    /// number, but at most half of the budget. If several frames of a zstd file can be decompressed at the same time, the
-    /// result is the memory for this, at most a quarter of the budget. For a pipe, which cannot be examined in advance,
-    /// the result is an eighth of the budget. For all other files, the result is 0, because they need little memory.
+    /// For a zstd file that needs more than 8 MiB, which it states in its first bytes, the result is the memory that it
+    /// needs, but at most half of the budget. If several frames of a zstd file can be decompressed at the same time,
+    /// the result is the memory for this, at most a quarter of the budget. For a pipe, which cannot be examined in
+    /// advance, the result is an eighth of the budget. For all other files, the result is 0, because they need little
+    /// memory.
     pub fn unpacking_memory(&self, memory: usize) -> usize {
         let most = memory / usize::from(self.unpacking_divisor());
         let (Some(path), Some(_)) = (&self.path, self.size()) else {
@@ -235,8 +236,8 @@ impl Input {
         }
     }
 
-    /// Returns the number by which the memory budget is divided to get the most memory that decompressing the input may
-    /// use.
+    /// Returns the divisor for the part of the memory budget that decompressing the input may use: 2 means half of the
+    /// budget.
     fn unpacking_divisor(&self) -> u8 {
         match self.size() {
             Some(_) => 2,
@@ -271,7 +272,7 @@ impl Input {
         Stream::open(self.clone(), options, failed)
     }
 
-    /// Converts an error of the [`Stream`] of this input to an error that names the input.
+    /// Converts an error that the [`Stream`] of this input returned to an error that names the input.
     pub fn error(&self, err: io::Error) -> Error {
         match err.downcast::<Error>() {
             Ok(err) => err,
@@ -292,8 +293,8 @@ impl Input {
     }
 }
 
-/// The number of bytes at the start of a file that are examined to recognize its compression. For zstd, they also
-/// contain the size of the window.
+/// The number of bytes at the start of a file that are examined to recognize its compression. In a zstd file, they also
+/// state the window size.
 const MAGIC_BYTES: usize = 18;
 
 /// Opens a file for reading. If `path` is a directory, returns an error with the advice to name files.
@@ -323,8 +324,7 @@ fn read_start(source: &mut impl Read) -> io::Result<Vec<u8>> {
 /// The size in bytes of the chunks of decompressed data that the reading thread sends to the consumer.
 const CHUNK_SIZE: usize = 1 << 18;
 
-/// The maximum number of chunks of decompressed data that wait in the queue between the reading thread and the
-/// consumer.
+/// The maximum number of chunks in the queue between the thread that decompresses the data and the consumer.
 const MAX_QUEUED_CHUNKS: usize = 4;
 
 /// A reader of the decompressed bytes of an [`Input`].
@@ -336,8 +336,8 @@ pub struct Stream {
     stop: [Arc<AtomicBool>; 2],
     /// The number of bytes that have been read from the input so far, before decompression.
     pub taken: Arc<AtomicU64>,
-    /// A description of the bytes after the end of a compressed file, and of the files of a zip archive, that are not
-    /// read, if there are any.
+    /// A description of the parts that were not read: bytes after the end of a compressed file, or files of a zip
+    /// archive. Set only if there are such parts.
     pub(crate) left_out: Arc<OnceLock<String>>,
 }
 
@@ -407,8 +407,8 @@ impl BufRead for Stream {
     }
 }
 
-/// The size and the modification time of a file, or `None` for a pipe or device. The values before and after reading
-/// are compared, to detect that the file was changed in between.
+/// The size and the modification time of a file, or `None` for a pipe or device. They are compared before and after
+/// reading, to detect that the file was changed in the meantime.
 #[derive(PartialEq, Eq)]
 struct SizeAndTime(Option<(u64, Option<SystemTime>)>);
 
@@ -432,7 +432,8 @@ impl SizeAndTime {
 pub(super) struct Sender {
     pub(super) input: Input,
     pub(super) taken: Arc<AtomicU64>,
-    /// Receives a description of what is not read: bytes after the end of a compressed file, or files of a zip archive.
+    /// Receives a description of the parts that were not read: bytes after the end of a compressed file, or files of a
+    /// zip archive.
     pub(super) left_out: Arc<OnceLock<String>>,
     pub(super) memory: usize,
     pub(super) temp_dir: PathBuf,
@@ -534,8 +535,8 @@ impl Sender {
         }
     }
 
-    /// Replaces an error of the zstd decoder about a window that is too large with an error that contains advice for
-    /// the user. Returns any other error unchanged.
+    /// Adds advice for the user to an error of the zstd decoder about a window that is too large. Returns any other
+    /// error unchanged.
     fn with_advice(&self, err: io::Error) -> io::Error {
         if !err.to_string().contains("requires too much memory") {
             return err;
@@ -555,7 +556,7 @@ impl Sender {
     }
 }
 
-/// Returns the error for a compressed file, which this build cannot decompress.
+/// Returns an error, because this build of polybook cannot decompress files.
 #[cfg(not(feature = "compression"))]
 fn send_packed(
     sender: &Sender,
@@ -569,7 +570,7 @@ fn send_packed(
     Err(Error::file(sender.input.path(), problem))
 }
 
-/// A reader that counts the bytes that are read through it, for the progress of reading an input.
+/// A reader that counts the bytes read through it, to show the progress of reading an input.
 pub(super) struct CountingReader<R> {
     pub(super) inner: R,
     taken: Arc<AtomicU64>,
@@ -632,7 +633,7 @@ pub(super) fn foreign(path: &Path, text: &[u8]) -> Option<String> {
     )
 }
 
-/// Returns `true` if `start` is text that ends with zeros, with which some programs fill up a file after Ctrl-Z.
+/// Returns `true` if `start` is text that is filled up with zeros. Some programs write such zeros after Ctrl-Z.
 fn is_filled_up_text(start: &[u8]) -> bool {
     let end = start.iter().rposition(|byte| *byte != 0);
     let mut text = start[..end.map_or(0, |last| last + 1)].iter();
@@ -646,9 +647,9 @@ fn has_tags(start: &[u8]) -> bool {
     })
 }
 
-/// Checks that decompressing a zstd file takes at most `memory` bytes. The first bytes of the file, `start`, state
-/// the window size of its first frame. The decoder allocates this size, rounded up to a power of two. `divisor` is
-/// `Input::unpacking_divisor` of the input.
+/// Checks that decompressing a zstd file takes at most `memory` bytes. `start` contains the first bytes of the file,
+/// which state the window size of its first frame. The decoder allocates this size, rounded up to a power of two.
+/// `divisor` is `Input::unpacking_divisor` of the input.
 ///
 /// # Errors
 ///
@@ -681,8 +682,8 @@ pub(super) fn refuse_large_window(
     ))
 }
 
-/// Returns the window size in bytes that the first frame of a zstd file states (RFC 8878, 3.1.1.1). `start` contains
-/// the first bytes of the file. Returns `None` if these bytes are not the start of a zstd file.
+/// Returns the window size in bytes of the first frame of a zstd file (RFC 8878, 3.1.1.1). `start` contains the first
+/// bytes of the file. Returns `None` if these bytes are not the start of a zstd file.
 pub(super) fn zstd_window(start: &[u8]) -> Option<u64> {
     let [0x28, 0xb5, 0x2f, 0xfd, descriptor, rest @ ..] = start else {
         return None;

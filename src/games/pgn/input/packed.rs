@@ -1,4 +1,4 @@
-//! Decompresses inputs: chooses the reader for the compression of an input, and reads zip archives.
+//! Decompresses inputs: chooses the decoder for the compression of an input, and reads zip archives.
 
 use std::{
     fs::File,
@@ -20,9 +20,9 @@ use crate::{
     kind::FileKind,
 };
 
-/// Decompresses `source`, the data of the input of `sender`, and sends its bytes to `chunks`. `kind` is the
-/// compression, and `start` contains the bytes that have already been read from `source`. `file` is the file from which
-/// `source` reads, or `None` for standard input.
+/// Decompresses the data of an input and sends the decompressed bytes to `chunks`. `kind` is the compression, `start`
+/// contains the bytes that have already been read from `source`, and `source` returns the others. `file` is the file
+/// from which `source` reads, or `None` for standard input. `sender` is the sender of the input.
 pub(super) fn send_packed(
     sender: &Sender,
     chunks: &Chunks,
@@ -57,8 +57,8 @@ fn is_regular(file: &File) -> bool {
 /// Sends the contents of the PGN files in a zip archive to `chunks`. `start` contains the bytes that have already been
 /// read from `source`. `file` is the file from which `source` reads, or `None` for standard input.
 ///
-/// The table of contents of a zip archive is at its end. A source that cannot seek, such as a pipe, is therefore first
-/// copied to a temporary file.
+/// The table of contents of a zip archive is at the end of the archive. A source that cannot seek, such as a pipe, is
+/// therefore first copied to a temporary file.
 fn send_zip(
     sender: &Sender,
     chunks: &Chunks,
@@ -134,9 +134,9 @@ struct OpenedArchive<R> {
     archive: ZipArchive<R>,
     /// The indices of the `.pgn` files.
     members: Vec<usize>,
-    /// The names of the other files.
+    /// The names of the other files, which are not read.
     others: Vec<String>,
-    /// Descriptions of the bytes before and after the archive, if there are any.
+    /// Descriptions of the bytes before and after the archive, which are not read, if there are any.
     unread: Vec<String>,
 }
 
@@ -146,7 +146,7 @@ struct OpenedArchive<R> {
 /// # Errors
 ///
 /// Returns an error if the archive is damaged, if it contains no PGN file or too many files, if several files in it
-/// have the same name, or if a PGN file in it is encrypted or packed with an unknown method.
+/// have the same name, or if a PGN file in it is encrypted or compressed with an unknown method.
 fn open_zip<R: Read + Seek>(path: &Path, mut archive: R) -> Result<OpenedArchive<R>> {
     let ends = ends_of(&mut archive).at(path, "read")?;
     if ends.iter().any(|end| end.members > MAX_MEMBERS) {
@@ -226,7 +226,7 @@ fn open_zip<R: Read + Seek>(path: &Path, mut archive: R) -> Result<OpenedArchive
     })
 }
 
-/// Returns `true` if macOS created the member `name` of an archive for the attributes of another file.
+/// Returns `true` if the file `name` in an archive was created by macOS to store the attributes of another file.
 fn is_of_macos(name: &str) -> bool {
     let mut parts = name.split(['/', '\\']);
     parts.any(|part| part == "__MACOSX" || part.starts_with("._"))
@@ -244,8 +244,8 @@ fn method_name(method: CompressionMethod) -> String {
     }
 }
 
-/// Returns a phrase about the files of an archive that are not PGN. `others` contains the names of these files. The
-/// phrase contains their number and the first name. Returns `None` if there are no such files.
+/// Returns a phrase about the files of an archive that are not PGN, with their number and the first name. `others`
+/// contains the names of these files. Returns `None` if there are no such files.
 fn described(others: &[String]) -> Option<String> {
     let first = others.first()?.escape_debug();
     Some(match others.len() {
@@ -258,22 +258,23 @@ fn described(others: &[String]) -> Option<String> {
 /// for each file.
 const MAX_MEMBERS: u64 = 1 << 16;
 
-/// The number of bytes at the end of a zip archive in which its last record is searched. Bytes may follow the record.
+/// The number of bytes at the end of a file in which the last record of a zip archive is searched for. Other bytes may
+/// follow the record.
 const SEARCHED_BYTES: u64 = 1 << 20;
 
 /// The values in the last record of a zip archive's table of contents.
 struct ArchiveEnd {
     /// The number of files in the archive.
     members: u64,
-    /// The number of bytes before the archive. 0 for archives with large numbers (ZIP64).
+    /// The number of bytes before the archive. Always 0 in the ZIP64 format, which archives with many files have.
     before: u64,
     /// The number of bytes after the record and its comment.
     after: u64,
 }
 
-/// Finds the last record of the table of contents of a zip archive (described in APPNOTE.TXT, sections 4.3.14 and
-/// 4.3.16). The comment at the end of the archive may contain bytes that look like this record. The function therefore
-/// returns one element for each possible record at the end of the archive.
+/// Finds the last record in the table of contents of a zip archive (APPNOTE.TXT, sections 4.3.14 and 4.3.16). The
+/// comment at the end of the archive may contain bytes that look like this record, so the result contains one element
+/// for each record that is possible.
 fn ends_of(archive: &mut (impl Read + Seek)) -> io::Result<Vec<ArchiveEnd>> {
     /// The size in bytes of the last record of the table of contents ("end of central directory record"). In archives
     /// with many files (ZIP64), two more records precede it: a larger form of this record, and a locator of the size
@@ -324,10 +325,11 @@ fn ends_of(archive: &mut (impl Read + Seek)) -> io::Result<Vec<ArchiveEnd>> {
     Ok(ends)
 }
 
-/// Reads the number of files in a zip archive from the record for archives with many files (ZIP64) at `offset`. Returns
-/// `None` if there is no such record.
+/// Reads the number of files in a zip archive from the ZIP64 record at `offset`, which archives with many files have.
+/// Returns `None` if there is no such record.
 fn members_64(archive: &mut (impl Read + Seek), offset: u64) -> io::Result<Option<u64>> {
-    /// The size in bytes of the fields up to the number of files, and the offset of this number. Further fields follow.
+    /// The size in bytes of the record's fields up to the number of files, which is at the offset `MEMBERS`. Further
+    /// fields follow.
     const START: u64 = 40;
     const MEMBERS: usize = 32;
     let mut start = Vec::new();
@@ -337,15 +339,15 @@ fn members_64(archive: &mut (impl Read + Seek), offset: u64) -> io::Result<Optio
     Ok(is_record.then(|| number_at(&start, MEMBERS)))
 }
 
-/// Returns the integer of eight bytes at `offset` in `record`, which must be long enough.
+/// Returns the eight-byte integer at `offset` in `record`. `record` must be long enough.
 fn number_at(record: &[u8], offset: usize) -> u64 {
     record[offset..]
         .first_chunk()
         .map_or(0, |number| u64::from_le_bytes(*number))
 }
 
-/// Converts an error of the crate `zip` to an error that names the file `path`. An error that does not come from the
-/// operating system becomes an error about a damaged archive.
+/// Converts an error of the crate `zip` to an error about the file `path`. Unless the error comes from the operating
+/// system, the result says that the archive is damaged.
 fn zip_error(path: &Path, err: ZipError) -> Error {
     match err {
         ZipError::Io(source) if source.raw_os_error().is_some() => Error::Io {

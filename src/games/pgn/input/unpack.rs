@@ -1,4 +1,4 @@
-//! Decompresses files in the formats gzip, bzip2 and zstd, part after part.
+//! Decompresses gzip, bzip2 and zstd files, one part after another.
 
 use std::{
     io::{self, BufRead, Read},
@@ -11,8 +11,8 @@ use flate2::bufread::GzDecoder;
 use super::Sender;
 use crate::{error::plural, kind::FileKind};
 
-/// A reader of the decompressed bytes of a file in the format gzip, bzip2 or zstd. Such a file consists of parts (gzip
-/// members, bzip2 streams or zstd frames). Other bytes after the last part are skipped and described in `left_out`.
+/// A reader of the decompressed bytes of a gzip, bzip2 or zstd file. Such a file consists of parts (gzip members, bzip2
+/// streams or zstd frames). Other bytes after the last part are skipped and described in `left_out`.
 pub(super) struct Unpacker<'a, R: BufRead> {
     kind: FileKind,
     /// The offset in the file of the first byte that this reader reads.
@@ -36,8 +36,8 @@ pub(super) enum Decoder<R: BufRead> {
 }
 
 impl<'a, R: BufRead> Unpacker<'a, R> {
-    /// Creates a reader of the rest of a file of the kind `kind`, which `source` returns. `offset` is its offset in the
-    /// file, and `sender` is the sender of the file.
+    /// Creates a reader of the rest of a compressed file of the format `kind`. `source` returns the rest of the file,
+    /// `offset` is the offset in the file at which it begins, and `sender` is the sender to which the file belongs.
     pub(super) fn new(
         sender: &'a Sender,
         kind: FileKind,
@@ -56,8 +56,8 @@ impl<'a, R: BufRead> Unpacker<'a, R> {
     }
 }
 
-/// Adds to an error of a decoder in which part of the file it occurred. `start` is the offset of the part in the file,
-/// and `kind` is the kind of the file. Returns an error of the operating system unchanged.
+/// Adds to an error of a decoder in which part of the file it occurred. `start` is the offset in the file of this part,
+/// and `kind` is the format of the file. Returns an error of the operating system unchanged.
 pub(super) fn in_part(err: io::Error, kind: FileKind, start: u64) -> io::Error {
     if err.raw_os_error().is_some() || err.kind() == io::ErrorKind::OutOfMemory {
         return err;
@@ -120,7 +120,7 @@ impl<R: BufRead> Decoder<R> {
         })
     }
 
-    /// Returns the reader of the bytes after the part, which must have been read to its end.
+    /// Returns the reader of the bytes after the part. The part must have been read to its end.
     fn into_rest(self) -> R {
         match self {
             Decoder::Gzip(decoder) => decoder.into_inner(),
@@ -140,8 +140,9 @@ impl<R: BufRead> Read for Decoder<R> {
     }
 }
 
-/// Returns `true` if `start`, up to four bytes before the end of a file, begins a part of a file of the kind `kind`.
-/// Fewer than four bytes also begin a part if the signature begins with them, because the file may be cut short.
+/// Returns `true` if a part of a file of the format `kind` begins with `start`. `start` contains the next four bytes of
+/// the file, or fewer at its end. In this case, it is enough if they are the beginning of the signature, because the
+/// file may be truncated.
 fn begins_part(kind: FileKind, start: &[u8]) -> bool {
     let signatures: &[&[u8]] = match kind {
         FileKind::Gzip => &[b"\x1f\x8b\x08"],
@@ -152,7 +153,7 @@ fn begins_part(kind: FileKind, start: &[u8]) -> bool {
     !start.is_empty() && (signatures.iter().any(has_signature) || FileKind::of_start(start) == kind)
 }
 
-/// Describes `bytes` bytes after the end of the compressed data of a file.
+/// Describes `bytes` bytes that follow the compressed data of a file and were not read.
 pub(super) fn trailing(bytes: u64) -> String {
     format!(
         "polybook did not read {} after the end of the compressed data",
@@ -162,7 +163,7 @@ pub(super) fn trailing(bytes: u64) -> String {
 
 /// A reader whose next bytes can be examined before they are read.
 struct Lookahead<R> {
-    /// Bytes that were read from `source`, but not yet from this reader. At most four.
+    /// Bytes that were read from `source`, but not yet from this reader: at most four.
     head: Vec<u8>,
     source: R,
     /// The number of bytes that have been read from this reader.
