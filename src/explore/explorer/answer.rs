@@ -39,7 +39,7 @@ pub struct Answer {
     #[serde(flatten, serialize_with = "Results::lichess_form")]
     #[cfg_attr(test, schemars(with = "crate::games::results::EachResult"))]
     pub results: Results,
-    /// The player's results in all games of the answer, or `None` if the query does not ask for them.
+    /// The player's results in all games that the answer counts, or `None` if the query does not ask for them.
     #[serde(flatten)]
     pub player: Option<PlayerTotals>,
     /// The moves, sorted by number of games in descending order, then by UCI notation.
@@ -47,14 +47,14 @@ pub struct Answer {
     /// The newest games that are not among the top games, the newest first; `None` if the view has no recent games.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recent_games: Option<Vec<PlayedGame>>,
-    /// The games with the highest ratings; `None` if the view has no top games.
+    /// The games with the highest ratings, or `None` if the view of the query has no top games.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub top_games: Option<Vec<PlayedGame>>,
     /// The opening of the last position of the line that has a name, or `None` if no position has one.
     pub opening: Option<Opening>,
     /// Always 0: an answer is complete when it is returned. Clients expect the field.
     pub queue_position: u32,
-    /// The results by month, from the first to the last month that has games; `None` if the query does not ask for a
+    /// The results of each month from the first to the last one with games, or `None` if the query does not ask for a
     /// history.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub history: Option<Vec<MonthCount>>,
@@ -130,8 +130,8 @@ pub struct PlayerTotals {
     pub player_rating: Option<u64>,
     /// The number of games in which the player's own rating is known.
     pub player_rating_games: u64,
-    /// The performance by FIDE's table, or `None` if `performance_games` is less than 10, or if the
-    /// filters select games by their result.
+    /// The performance rating by FIDE's table. `None` if `performance_games` is less than 10, or if the filters select
+    /// games by their result.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub performance: Option<u64>,
     /// The number of games with a result and a rated opponent, from which `opponent_rating` and `performance` are
@@ -159,8 +159,8 @@ pub struct PlayerScore {
     pub score_range: Option<[f64; 2]>,
     /// The mean rating of the opponents in the games with a result, rounded half up.
     pub average_opponent_rating: Option<u64>,
-    /// The performance by FIDE's table, or `None` if `performance_games` is less than 10, or if the
-    /// filters select games by their result.
+    /// The performance rating by FIDE's table. `None` if `performance_games` is less than 10, or if the filters select
+    /// games by their result.
     pub performance: Option<u64>,
     /// The number of games with a result and a rated opponent, from which `average_opponent_rating` and `performance`
     /// are calculated.
@@ -262,12 +262,13 @@ pub(super) fn answer(sources: &Sources, query: &Query) -> Result<Answer> {
     })
 }
 
-/// The player's results with each move of a position, and in all games, from which confidence intervals follow.
+/// A player's results with each move of a position and in all games, from which confidence intervals of scores are
+/// calculated.
 struct ScoreRanges {
     by_move: FxHashMap<BookMove, PlayerScores>,
-    /// The results in all games that pass the filters, whatever positions they reached.
+    /// The player's results in all games that pass the filters, regardless of the positions that they reached.
     all: PlayerScores,
-    /// Whether the scores are known, because the filters do not select games by their result.
+    /// Whether scores are meaningful. They are not if the filters select games by their result.
     is_known: bool,
 }
 
@@ -277,7 +278,7 @@ impl ScoreRanges {
         score_range(tally.player.stats, scores.expectation(&self.all))
     }
 
-    /// Returns the interval for the games of all moves, whose results are `total`.
+    /// Returns the confidence interval of the player's score in the games of all moves, whose results are `total`.
     fn of_all(&self, total: &MoveTally) -> Option<[f64; 2]> {
         let mut scores = PlayerScores::default();
         self.by_move.values().for_each(|more| scores += more);
@@ -318,8 +319,8 @@ fn played_move(
     })
 }
 
-/// Converts the results of a player in the games that pass `filters` and have one move to a [`PlayerScore`] without a
-/// confidence interval.
+/// Creates a [`PlayerScore`] without a confidence interval from `tally`, the results of a player in the games with one
+/// move that pass `filters`.
 fn player_score(tally: &PlayerTally, filters: &Selection) -> PlayerScore {
     PlayerScore {
         stats: tally.stats,
@@ -331,7 +332,8 @@ fn player_score(tally: &PlayerTally, filters: &Selection) -> PlayerScore {
     }
 }
 
-/// Converts the results of a player in all games that pass `filters` to [`PlayerTotals`] without a confidence interval.
+/// Creates [`PlayerTotals`] without a confidence interval from `tally`, the results of a player in all games that pass
+/// `filters`.
 fn player_totals(tally: &PlayerTally, filters: &Selection) -> PlayerTotals {
     PlayerTotals {
         stats: tally.stats,
@@ -355,16 +357,15 @@ fn position_after(line: &Line, mv: BookMove) -> VariantPosition {
     next
 }
 
-/// Returns a new line whose starting position is the position after `line` and then `mv`, which must be legal. The new
-/// line contains no moves.
+/// Returns a line without moves that starts in the position after `line` and the move `mv`, which must be legal.
 fn line_after(line: &Line, mv: BookMove) -> Line {
     Line::at(line.variant(), position_after(line, mv))
 }
 
-/// Adds up the results of each year, and returns them sorted by year. Games of an unknown year come last.
+/// Adds up the results of each year, sorted by year. Games whose year is unknown come last.
 ///
-/// `years` contains the results for each pair of a year and a move; an unknown year is 0. `moves` are the moves of the
-/// answer. Each element of the result also contains the number of games in which each of these moves was played.
+/// `years` contains the results for each pair of a year and a move; an unknown year is 0. Each element of the result
+/// also contains the number of games with each of `moves`, the moves of the answer.
 fn by_year(
     years: &FxHashMap<(u16, BookMove), Results>,
     moves: &[(BookMove, MoveTally)],
@@ -385,12 +386,13 @@ fn by_year(
     results.into_iter().map(count).collect()
 }
 
-/// The maximum length, in months, of a gap without games for which a history (the results by month) contains zeros.
-/// Longer gaps are left out of the history, because a gap of more than 20 years is probably due to a wrong date.
+/// The maximum length, in months, of a period without games that a history (the results by month) fills with zeros. A
+/// longer period is left out, because a gap of more than 20 years is probably due to a wrong date.
 const MAX_EMPTY_MONTHS: usize = 20 * 12;
 
-/// Returns the results by month, in ascending order. Months without games get an entry with zeros, unless they belong
-/// to a gap that is longer than [`MAX_EMPTY_MONTHS`]. Games whose month is unknown are left out.
+/// Returns the results of each month in ascending order. Months without games get an entry with zeros, unless they
+/// belong to a period without games that is longer than [`MAX_EMPTY_MONTHS`]. Games whose month is unknown are left
+/// out.
 fn zero_filled(months: &BTreeMap<Month, Results>) -> Vec<MonthCount> {
     let mut all = Vec::new();
     // The next month, counted from the year 0.
@@ -410,13 +412,13 @@ fn zero_filled(months: &BTreeMap<Month, Results>) -> Vec<MonthCount> {
     all
 }
 
-/// Returns the number of games in `months` whose year or month is unknown.
+/// Returns the number of games for which `months` states no year or no month.
 fn games_of_unknown_months(months: &BTreeMap<Month, Results>) -> u64 {
     let unknown = months.iter().filter(|(month, _)| !is_known(**month));
     unknown.map(|(_, results)| results.games()).sum()
 }
 
-/// Returns `true` if `month` has both a known year and a known month.
+/// Returns `true` if both the year and the month of `month` are known.
 fn is_known(month: Month) -> bool {
     month.year() != 0 && month.month() != 0
 }

@@ -1,9 +1,10 @@
-//! Duplicate games, and the games of one match.
+//! Finds duplicate games, and the games that belong to the same match.
 //!
 //! Sources may contain a game several times, for example if two downloads overlap or two collections contain the same
-//! tournament. The [rule of `make-book --duplicates once`](crate::games::pgn) decides which games are duplicates. Answers that
-//! count each game once ([`Selection::duplicates`](crate::games::selection::Selection::duplicates)) count only the first game
-//! of each group of games that pass the filters. The games that do not pass have no influence: they are not in any group.
+//! tournament. The [rule of `make-book --duplicates once`](crate::games::pgn) decides which games are duplicates. If a
+//! query counts each game once ([`Selection::duplicates`](crate::games::selection::Selection::duplicates)), only the
+//! first game of each group of duplicates counts. Games that do not pass the filters belong to no group, so they have
+//! no influence.
 
 use std::{
     convert::Infallible,
@@ -24,38 +25,40 @@ use crate::{
     task,
 };
 
-/// The approximate number of games that one pass of [`DuplicateGroups::find`] compares. It limits the memory that a
-/// pass takes to about 24 MiB, unless very many games are equal except for their dates and ids.
+/// The approximate number of games that one pass of [`DuplicateGroups::find`] compares. It limits the memory for a pass
+/// to about 24 MiB, unless very many games differ only in their dates and ids.
 const GAMES_PER_PASS: u64 = if cfg!(test) { 3 } else { 1 << 19 };
 
-/// The number of games after which the search for duplicates checks whether to continue.
+/// The number of games after which the search for duplicates checks whether it was cancelled.
 const GAMES_PER_CHECK: u64 = if cfg!(test) { 2 } else { 1 << 20 };
 
-/// The groups of duplicate games in all indexes of an explorer. Games are identified by their numbers, which are
-/// consecutive over all indexes.
+/// The groups of duplicate games in all indexes of an explorer. A game is identified by its number; games are numbered
+/// consecutively over all indexes.
 #[derive(Default, Debug)]
 pub(super) struct DuplicateGroups {
-    /// Links the games of each group into a ring. The entry of a game is the previous game of its group; the entry of
-    /// the first game is the last one. Games without duplicates have no entry.
+    /// Links the games of each group into a ring: maps each game to the previous game of its group, and the first game
+    /// to the last one. Games without duplicates are not in the map.
     previous: FxHashMap<u64, u64>,
-    /// A bit for each game, which is set if `previous` has an entry for the game. Most games have none, and reading the
-    /// bit is much faster than searching the map.
+    /// A bit set of the games that are keys of `previous`. Most games have no duplicates, and testing a bit is much
+    /// faster than searching the map.
     has_previous: Vec<u64>,
-    /// The dates and ids of the games whose groups depend on which games pass the filters. For example, a game without a
-    /// date that is a duplicate of games of two days. `previous` links all such games with equal common facts.
+    /// The date and id of each game whose group depends on which games pass the filters. An example is a game without a
+    /// date that equals games of two different days. In `previous`, all games that agree with such a game in everything
+    /// except date and id form one ring.
     facts: FxHashMap<u64, DateAndId>,
     /// The hashes of the names in each source, indexed by name number. The keys of the map are the numbers of the
-    /// sources' first games. Spellings of a name have equal hashes. The hash of an unknown name is 0. The names of a
-    /// [condition](Selection::player_hash) also have equal hashes if the groups were found for a selection with names.
+    /// sources' first games. Different spellings of a name have equal hashes, and unknown names have the hash 0. If the
+    /// groups were found for a selection with names, all names of one [condition](Selection::player_hash) also have
+    /// equal hashes.
     name_hashes: FxHashMap<u64, Vec<u64>>,
 }
 
 impl DuplicateGroups {
     /// Finds the duplicate games in `sources`, the indexes of an explorer.
     ///
-    /// Needs little memory, because it makes several passes over the games. Duplicates have equal common hashes, so pass
-    /// `i` of `n` compares only the games whose hash modulo `n` is `i`. `should_continue` is called repeatedly, and returns
-    /// `false` to cancel the search.
+    /// Makes several passes over the games to limit the memory. Duplicates agree in a hash, so pass `i` of `n` compares
+    /// only the games whose hash modulo `n` is `i`. `should_continue` is called repeatedly, and returns `false` to
+    /// cancel the search.
     ///
     /// # Errors
     ///
@@ -82,9 +85,9 @@ impl DuplicateGroups {
         Ok(groups)
     }
 
-    /// Finds the duplicate games in `sources` if all names that match one condition of `selection` are names of one
-    /// player. Only games with such names are compared. Returns `None` if no condition matches different names, so that
-    /// the groups are those of `self`.
+    /// Finds the duplicate games in `sources` under the assumption that all names that match one condition of
+    /// `selection` belong to one player. Compares only games that contain such a name. Returns `None` if no condition
+    /// matches different names, because the groups are then the same as those of `self`.
     ///
     /// # Errors
     ///
@@ -146,9 +149,9 @@ impl DuplicateGroups {
         Ok(Some(groups))
     }
 
-    /// Finds the groups of duplicates among the games in `sources` of which a player's name has a hash that
-    /// `is_compared` admits. `compared_games` is the number of these games. Calls `check` repeatedly, and stops if it
-    /// returns an error.
+    /// Finds the groups of duplicates among some of the games in `sources`: those with a player whose name has a hash
+    /// that `is_compared` admits. `compared_games` is the number of these games. Calls `check` repeatedly, and stops
+    /// with its error if it returns one.
     fn find_with(
         &mut self,
         sources: &[OpenIndex],
@@ -183,8 +186,8 @@ impl DuplicateGroups {
         Ok(())
     }
 
-    /// Finds the groups of duplicates in `games`, which agree in everything except their dates and ids. They are sorted
-    /// by their numbers.
+    /// Finds the groups of duplicates in `games`, which must be sorted by number and may differ only in their dates and
+    /// ids.
     fn compare(&mut self, games: &[(DuplicateKeys, u64)]) {
         let games: Vec<_> = games.iter().map(|(keys, it)| (keys.facts, *it)).collect();
         let mut groups = grouped(&games);
@@ -207,8 +210,8 @@ impl DuplicateGroups {
         bits.is_some_and(|bits| bits >> (number % 64) & 1 == 1)
     }
 
-    /// Returns an iterator over the numbers of the games that game `number` is compared with. Lower numbers come first,
-    /// then the higher ones. Both are in descending order.
+    /// Returns an iterator over the numbers of the games with which game `number` is compared. The games with lower
+    /// numbers come first, in descending order, and then those with higher numbers, also in descending order.
     fn others(&self, number: u64) -> impl Iterator<Item = u64> {
         let previous = move |game: &u64| {
             let previous = self.previous.get(game).copied();
@@ -221,8 +224,8 @@ impl DuplicateGroups {
         std::iter::successors(first, previous)
     }
 
-    /// Returns the hash of the match to which a game belongs. A match is all games of two players at the same event in
-    /// the same year. `id` is the id of the game in the index `source`.
+    /// Returns a hash that identifies the match to which a game belongs. A match is all games of two players at the
+    /// same event in the same year. `id` is the id of the game in the index `source`.
     ///
     /// If a player, the event or the year is unknown, returns a hash that no other game has.
     pub(super) fn match_hash(&self, source: &OpenIndex, id: u32) -> u64 {
@@ -242,8 +245,8 @@ impl DuplicateGroups {
 
     /// Returns the keys by which a game is compared with others. `id` is the id of the game in the index `source`.
     ///
-    /// Returns `None` if the game is not compared. This is the case if the positions of the game are not indexed, if too
-    /// little is known about it, or if `is_compared` admits the hash of no player's name.
+    /// Returns `None` if the game is not compared: if its positions are not indexed, if too little is known about it,
+    /// or if `is_compared` does not admit the hash of either player's name.
     fn keys(
         &self,
         source: &OpenIndex,
@@ -275,20 +278,20 @@ impl DuplicateGroups {
     }
 }
 
-/// Decides which games a query counts if it counts each game once.
+/// Decides which games count in a query that counts each game only once.
 pub(super) struct CountedOnce {
     groups: Arc<DuplicateGroups>,
-    /// The decisions about games whose groups depend on which games pass the filters. The keys are the lowest
-    /// numbers of games that are compared with each other.
+    /// The decisions about games whose groups depend on which games pass the filters. Games that are compared with each
+    /// other share an entry, whose key is the lowest of their numbers.
     decided: Mutex<FxHashMap<u64, Arc<FxHashMap<u64, Decision>>>>,
 }
 
-/// A decision about a game.
+/// Says whether a game counts and how many duplicates it has.
 #[derive(Copy, Clone, Default, Debug)]
 struct Decision {
-    /// The filters that count the game.
+    /// The filters for which the game counts, one bit for each filter.
     counted: u32,
-    /// The number of games that pass the first filter and are duplicates of this game.
+    /// The number of duplicates of this game that pass the first filter.
     copies: usize,
 }
 
@@ -300,10 +303,10 @@ impl CountedOnce {
         }
     }
 
-    /// Returns the filters that count game `number`: those for which it is the first game of its group.
+    /// Returns the filters for which game `number` counts: those for which it is the first game of its group.
     ///
-    /// Each bit represents a filter. `passed` contains the filters that the game passes, and `passed_by` returns those of
-    /// other games. It must return the same filters in each call.
+    /// Filters are given as bits of an integer. `passed` contains the filters that the game passes, and `passed_by`
+    /// returns the filters that another game passes. `passed_by` must return the same result for a game in each call.
     pub(super) fn counted(&self, number: u64, passed: u32, passed_by: impl Fn(u64) -> u32) -> u32 {
         if !self.groups.is_compared(number) {
             return passed;
@@ -321,8 +324,8 @@ impl CountedOnce {
         counted
     }
 
-    /// Returns the number of duplicates of game `number` that pass the first filter, without the game itself. The
-    /// arguments are those of [`counted`](CountedOnce::counted).
+    /// Returns the number of other games that are duplicates of game `number` and pass the first filter. `passed_by`
+    /// returns the filters that a game passes, as in [`counted`](CountedOnce::counted).
     pub(super) fn copies(&self, number: u64, passed_by: impl Fn(u64) -> u32) -> usize {
         match self.decided(number, &passed_by) {
             Some(decided) => decided.copies,
@@ -333,8 +336,8 @@ impl CountedOnce {
         }
     }
 
-    /// Returns what is decided about a game whose group depends on which games pass the filters. Returns `None` for other
-    /// games.
+    /// Returns the decision about a game whose group depends on which games pass the filters. Returns `None` for any
+    /// other game.
     fn decided(&self, number: u64, passed_by: &impl Fn(u64) -> u32) -> Option<Decision> {
         self.groups.facts.get(&number)?;
         let mut numbers: Vec<u64> = self.groups.others(number).collect();
@@ -372,11 +375,11 @@ impl CountedOnce {
     }
 }
 
-/// A game that is compared with others: its date and id, and its number.
+/// A game that is compared with others, given by its date and id and by its number.
 type ComparedGame = (DateAndId, u64);
 
-/// Divides games into groups of duplicates. All games have equal common facts, and are sorted by their numbers. Each
-/// group keeps this order.
+/// Divides games into groups of duplicates. The games must be sorted by number, and may differ only in their dates and
+/// ids. Each group keeps this order.
 fn grouped(games: &[ComparedGame]) -> Vec<Vec<ComparedGame>> {
     let mut groups: Vec<(DateAndId, Vec<ComparedGame>)> = Vec::new();
     let mut exact: FxHashMap<DateAndId, usize> = FxHashMap::default();
@@ -399,11 +402,12 @@ fn grouped(games: &[ComparedGame]) -> Vec<Vec<ComparedGame>> {
     groups.into_iter().map(|(_, games)| games).collect()
 }
 
-/// The number of different dates and ids above which [`depend_on_others`] does not compare them.
+/// The maximum number of different dates and ids that [`depend_on_others`] compares. It takes quadratic time.
 const MAX_COMPARED_FACTS: usize = 512;
 
-/// Returns `true` if the groups would perhaps be others without some of the games. Without a game that two groups agree
-/// with, a game of one may join the other.
+/// Returns `true` if the games might be grouped differently if some of them did not exist. This is possible if a game
+/// agrees with a game of another group: without its own group, it could join the other one. Also returns `true` if
+/// there are too many games to compare.
 fn depend_on_others(groups: &[Vec<ComparedGame>]) -> bool {
     if groups.len() < 2 {
         return false;
@@ -433,8 +437,8 @@ fn mixed(a: u64, b: u64) -> u64 {
     hash ^ hash >> 31
 }
 
-/// Returns the hashes of all names in `source`, indexed by name number. Spellings of a name have equal hashes. The hash
-/// of an unknown name (empty or `?`) is 0.
+/// Returns the hashes of all names in `source`, indexed by name number. Different spellings of a name have equal
+/// hashes. The hash of an unknown name (empty or `?`) is 0.
 pub(super) fn hash_names(source: &OpenIndex) -> Result<Vec<u64>> {
     let mut names = Vec::new();
     source.for_each_name(|_, name| names.push(name_hash(name)))?;

@@ -1,10 +1,10 @@
-//! The points that a player is expected to score in some games, by the player's other games.
+//! Predicts how many points a player scores in some games from the player's other games.
 //!
-//! For games against rated opponents, the expected score follows from the ratings by the logistic curve of Elo's system
-//! (A. E. Elo, The Rating of Chessplayers, Past and Present, 1978, chapter 8): a player of the strength `p` scores
-//! 1/(1 + 10^((r - p)/400)) on average against an opponent with the rating `r`. The strength is the performance in the
-//! other games with the same color: the rating for which the expected points are the actual points. In games against
-//! opponents without a rating, the expected score is the average of the other games with the same color.
+//! In games against rated opponents, the expected score follows from the ratings by the logistic curve of Elo's system
+//! (A. E. Elo, The Rating of Chessplayers, Past and Present, 1978, chapter 8): a player of the strength `p` scores 1/(1
+//! + 10^((r - p)/400)) on average against an opponent with the rating `r`. The strength is the player's performance in
+//! the other games with the same color: the rating for which the expected points equal the actual points. In games
+//! against opponents without a rating, the expected score is the average of the other games with the same color.
 
 use std::{collections::BTreeMap, ops::AddAssign};
 
@@ -13,25 +13,27 @@ use shakmaty::Color;
 use super::open_index::GameSummary;
 use crate::games::results::Wdl;
 
-/// The 90 % quantile of the standard normal distribution. It gives the limits of an 80 % confidence interval, which
-/// leaves out 10 % of the values on each side.
+/// The 90 % quantile of the standard normal distribution. An 80 % confidence interval extends this many standard
+/// deviations to each side, which leaves out 10 % of the values on each side.
 pub(super) const QUANTILE: f64 = 1.2816;
 
-/// The number of finished games below which a score is not judged. If the results of few games and of few other games
-/// are equal, the deviation of the expectation is too small for a confidence interval.
+/// The minimum number of finished games for judging a score. With fewer games, all results may be equal; the deviation
+/// of the expected score is then too small for a confidence interval.
 pub(super) const FEW_GAMES: u64 = 10;
 
-/// The minimum variance of a game's result. Without it, a player with only wins would be expected to win each game.
+/// The minimum variance of a game's result. Without this limit, a player who has only won would be expected to win each
+/// game.
 const MIN_VARIANCE: f64 = 0.02;
 
-/// The maximum difference between a performance and the nearest rating of an opponent, as in FIDE's table.
+/// The maximum difference between a performance rating and the nearest rating of an opponent, as in FIDE's table.
 const MAX_DIFFERENCE: f64 = 800.0;
 
-/// The maximum number of steps of the search for a performance. Each halves the interval at least.
+/// The maximum number of steps in the search for a performance rating. Each step at least halves the interval that
+/// contains it.
 const MAX_STEPS: usize = 60;
 
-/// The results of a player's finished games with one color, by the rating of the opponent. The rating of an unrated
-/// opponent is 0.
+/// The results of a player's finished games with one color, keyed by the rating of the opponent. An unknown rating is
+/// 0.
 #[derive(Clone, Default, Debug)]
 pub(super) struct Scores(BTreeMap<u16, Wdl>);
 
@@ -40,14 +42,14 @@ pub(super) struct Scores(BTreeMap<u16, Wdl>);
 #[derive(Clone, Default, Debug)]
 pub(super) struct PlayerScores([Scores; 2]);
 
-/// The score that is expected of a player in some games.
+/// The points that a player is expected to score in some games.
 #[derive(Copy, Clone, PartialEq, Default, Debug)]
 pub(super) struct Expectation {
-    /// The expected points. Games that cannot be compared with others count with their actual points.
+    /// The expected points. A game that cannot be compared with other games counts with its actual points.
     pub points: f64,
     /// The standard deviation of the difference between the actual and the expected points.
     pub deviation: f64,
-    /// The number of games that can be compared with others.
+    /// The number of games that can be compared with other games.
     pub games: u64,
 }
 
@@ -65,7 +67,7 @@ impl Scores {
         total
     }
 
-    /// Returns these results without those of `part`, which must be a part of them.
+    /// Returns these results minus the results in `part`, which must be a part of them.
     fn without(&self, part: &Scores) -> Scores {
         let rest = self.0.iter().map(|(rating, all)| {
             let less = part.0.get(rating).copied().unwrap_or_default();
@@ -84,8 +86,8 @@ impl Scores {
         rated.map(|(rating, results)| (f64::from(*rating), *results))
     }
 
-    /// Returns the performance in the games against rated opponents: the rating for which the expected points are the
-    /// actual ones. Returns `None` if no opponent is rated.
+    /// Returns the performance rating in the games against rated opponents: the rating for which the expected points
+    /// equal the actual points. Returns `None` if no opponent is rated.
     fn performance(&self) -> Option<f64> {
         let ratings = || self.rated().map(|(rating, _)| rating);
         let mut low = ratings().reduce(f64::min)? - MAX_DIFFERENCE;
@@ -135,7 +137,7 @@ impl PlayerScores {
         self.0[player as usize].add(rating, result);
     }
 
-    /// Adds a game in which the player has the color `player`. An unfinished game changes nothing.
+    /// Adds the result of a game in which the player has the color `player`. Ignores an unfinished game.
     pub(super) fn add_game(&mut self, game: &GameSummary, player: Color) {
         if game.has_result() {
             let result = Wdl::of_game(game.winner(), player);
@@ -143,13 +145,14 @@ impl PlayerScores {
         }
     }
 
-    /// Returns the player's form with the color `player` in these games, or `None` if there are no such games.
+    /// Returns the form of the player with the color `player`, from which scores in other games can be predicted.
+    /// Returns `None` if there are no games with this color.
     pub(super) fn form(&self, player: Color) -> Option<Form> {
         Form::of(&self.0[player as usize])
     }
 
-    /// Returns what the player is expected to score in these games, by the other games in `all`, which contains these
-    /// games, too.
+    /// Returns the points that the player is expected to score in these games. The prediction is based on the other
+    /// games in `all`, which must include these games.
     pub(super) fn expectation(&self, all: &PlayerScores) -> Expectation {
         let mut sum = Expectation::default();
         let mut variances = 0.0;
@@ -172,16 +175,16 @@ impl AddAssign<&PlayerScores> for PlayerScores {
     }
 }
 
-/// The strength of a player with one color, from which the expected scores of other games with this color follow.
+/// A player's strength with one color, from which the expected scores of other games with this color are calculated.
 #[derive(Copy, Clone, Debug)]
 pub(super) struct Form {
     /// The number of games.
     pub games: f64,
-    /// The average score, from 0 to 1.
+    /// The average score in the games, from 0 to 1.
     average: f64,
-    /// The share of draws.
+    /// The share of games that were drawn.
     draws: f64,
-    /// The performance against rated opponents, or `None` if no opponent is rated.
+    /// The performance rating against rated opponents, or `None` if no opponent is rated.
     strength: Option<f64>,
     /// The sum of [`slope`](Form::slope) over the games against rated opponents.
     pub slopes: f64,
@@ -212,13 +215,12 @@ impl Form {
         Some(form)
     }
 
-    /// Returns `true` if the rating of an opponent decides the expected score.
+    /// Returns `true` if the expected score against this opponent depends on the opponent's rating.
     pub(super) fn uses_rating(&self, rating: u16) -> bool {
         self.strength.is_some() && rating > 0
     }
 
-    /// Returns the expected score, from 0 to 1, against an opponent with the rating `rating`. The rating 0 means that
-    /// the rating is unknown.
+    /// Returns the expected score, from 0 to 1, against an opponent with the rating `rating`. An unknown rating is 0.
     pub(super) fn expected(&self, rating: u16) -> f64 {
         match self.strength {
             Some(strength) if rating > 0 => expected_score(strength, rating.into()),
@@ -226,13 +228,13 @@ impl Form {
         }
     }
 
-    /// Returns the derivative of the expected score by the strength of the player.
+    /// Returns the derivative of the expected score with respect to the strength of the player.
     pub(super) fn slope(&self, rating: u16) -> f64 {
         slope_of(self.expected(rating))
     }
 
-    /// Returns the probability of a draw if the score `expected` is expected. A game with a very high or low expected
-    /// score ends in a draw less often.
+    /// Returns the probability of a draw in a game with the expected score `expected`. The higher or lower the expected
+    /// score, the less often games are drawn.
     pub(super) fn draw_chance(&self, expected: f64) -> f64 {
         draw_chance(expected, self.draws)
     }
@@ -242,12 +244,13 @@ fn points(results: Wdl) -> f64 {
     results.half_points() as f64 / 2.0
 }
 
-/// Returns the score from 0 to 1 that a player is expected to reach against an opponent with the rating `rating`.
+/// Returns the expected score, from 0 to 1, of a player with the given strength against an opponent with the rating
+/// `rating`.
 fn expected_score(strength: f64, rating: f64) -> f64 {
     1.0 / (1.0 + 10_f64.powf((rating - strength) / 400.0))
 }
 
-/// Returns the derivative of the expected score by the strength of the player.
+/// Returns the derivative of the expected score with respect to the strength of the player.
 fn slope_of(expected: f64) -> f64 {
     std::f64::consts::LN_10 / 400.0 * expected * (1.0 - expected)
 }
@@ -261,8 +264,9 @@ fn variance(expected: f64, draws: f64) -> f64 {
     (expected * (1.0 - expected) - draw_chance(expected, draws) / 4.0).max(MIN_VARIANCE)
 }
 
-/// Returns the expected points in the games `part` with one color, the variance of the difference between these and the
-/// actual points, and the number of games that can be compared with the games `others`.
+/// Predicts the score in the games `part` with one color from the games `others` with this color. Returns the expected
+/// points, the variance of the difference between the expected and the actual points, and the number of games that can
+/// be compared with `others`.
 fn of_color(part: &Scores, others: &Scores) -> (f64, f64, u64) {
     let games = part.total();
     if games.games() == 0 {
@@ -293,10 +297,12 @@ fn of_color(part: &Scores, others: &Scores) -> (f64, f64, u64) {
     (expected, spread + of_others * of_others, games.games())
 }
 
-/// Returns the 80 % confidence interval of a player's score in some games, in percent. `stats` contains the player's
-/// results in these games. The width of the interval follows from the deviation of `expected`. If no other games can be
-/// compared with these, the width follows from the results, after a win and a loss are added. The interval of
-/// [few games](FEW_GAMES) has the larger of both widths. Returns `None` if no game has a result.
+/// Returns the 80 % confidence interval of a player's score in some games, in percent, or `None` if no game has a
+/// result. `stats` contains the player's results in these games.
+///
+/// The width of the interval follows from the deviation of `expected`. If there are no other games to compare with, it
+/// follows from the results themselves, to which a win and a loss are added. For [few games](FEW_GAMES), the larger of
+/// both widths is used.
 pub(super) fn score_range(stats: Wdl, expected: Expectation) -> Option<[f64; 2]> {
     let games = stats.games() as f64;
     if games == 0.0 {

@@ -1,4 +1,5 @@
-//! The games that the last queries about the board found in an index, so that the same query is answered at once.
+//! Keeps the games that the latest queries about the board found in an index, so that the same query is answered at
+//! once.
 
 use std::sync::{Arc, Mutex};
 
@@ -8,15 +9,15 @@ use crate::{games::board_query::BoardQuery, task};
 /// it is larger.
 const MAX_KEPT_BYTES: usize = 64 << 20;
 
-/// A set of games as bits, indexed by id.
+/// A set of games, stored as a bit for each game id.
 pub(super) type GameSet = Arc<[u64]>;
 
-/// The sets of games that were found last, with their queries. The newest one is at the end.
+/// The sets of games that the latest queries found, each with its query. The newest one is at the end.
 #[derive(Default, Debug)]
 pub(super) struct FoundGames(Mutex<Vec<(BoardQuery, GameSet)>>);
 
 impl FoundGames {
-    /// Returns the games that were found for a query, or `None` if they are not kept.
+    /// Returns the games that were found for a query, or `None` if they are not or no longer kept.
     pub fn get(&self, query: &BoardQuery) -> Option<GameSet> {
         let mut kept = task::lock(&self.0);
         let at = kept.iter().position(|(of, _)| of == query)?;
@@ -24,7 +25,7 @@ impl FoundGames {
         kept.last().map(|(_, games)| Arc::clone(games))
     }
 
-    /// Keeps the games that were found for a query, and forgets the oldest ones if they are too many.
+    /// Keeps the games that were found for a query, and discards the oldest sets if all sets together are too large.
     pub fn keep(&self, query: &BoardQuery, games: &GameSet) {
         let mut kept = task::lock(&self.0);
         kept.retain(|(of, _)| of != query);

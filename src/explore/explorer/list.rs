@@ -1,5 +1,5 @@
-//! Lists of the games that reached a position. Only a section of a list is in memory at a time. The games of a
-//! match can be folded into one entry. [`game_info`] describes a single game.
+//! Lists the games that reached a position. Only a part of a list is in memory at a time. The games of a match can be
+//! folded into one entry. [`game_info`] describes a single game.
 
 use std::{collections::BTreeSet, iter};
 
@@ -23,21 +23,20 @@ use crate::{
     json,
 };
 
-/// The maximum number of games that are in memory at a time while one page of a list of games is collected. A page with
-/// more games is collected in several passes. Each pass goes through all games of the position, and finds the next
-/// `MAX_GAMES_IN_MEMORY` games of the page.
+/// The maximum number of games that are in memory while a page of a list of games is collected. A page with more games
+/// is collected in several passes over the games of the position. Each pass finds the next `MAX_GAMES_IN_MEMORY` games
+/// of the page.
 const MAX_GAMES_IN_MEMORY: usize = if cfg!(test) { 7 } else { 1 << 16 };
 
-/// An entry in a list of games that shows one game of each match: the number of the shown game, the move that was
-/// played in it, and the number of further games of the match. A match is all games of the same players at the same
-/// event.
+/// An entry in a list that shows one game of each match: the number of this game, the move that was played in it, and
+/// the number of other games in the match. A match is all games of the same players at the same event.
 type MatchEntry = (u64, BookMove, u64);
 
 /// A game in a list of games that reached a position, with its date, event and length.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ListedGame {
-    /// The game, with the move that was played in the position.
+    /// The game, and the move that was played in the position.
     #[serde(flatten)]
     pub played: PlayedGame,
     /// The date: `2006-01-02`, or `2006-01` or `2006` if the rest is unknown.
@@ -117,9 +116,9 @@ pub(super) fn list(sources: &Sources, query: &Query, page: &Page) -> Result<Game
     })
 }
 
-/// Converts `played` to an entry of a list of games, with details such as the event and the number of its duplicates
-/// that pass `filters`. In a list that shows one game of each match, `more` is the number of further games of the
-/// match. In other lists, and if there are no further games, `more` is `None`.
+/// Converts `played` to an entry of a list of games, by adding details such as the event and the number of the game's
+/// duplicates that pass `filters`. In a list that shows one game of each match, `more` is the number of other games in
+/// the match. In other lists, and if there are no other games, `more` is `None`.
 pub(super) fn with_details(
     sources: &Sources,
     filters: &SourceFilters<'_>,
@@ -147,8 +146,8 @@ pub(super) fn with_details(
 ///
 /// # Errors
 ///
-/// Returns an error if an index is damaged. If the damage is found only while the list is read, the iterator returns
-/// the error.
+/// Returns an error if an index is damaged. If the damage is found only while the list is read, the iterator yields the
+/// error.
 pub(super) fn numbers<'a>(
     filters: SourceFilters<'a>,
     query: &'a Query,
@@ -198,8 +197,8 @@ pub(super) fn numbers<'a>(
     Ok((total, games))
 }
 
-/// Decodes `ranked`, the second field of a [`Rank`], to a game number. In a list that is sorted by game number
-/// ([`Sort::Id`]), this field is `u64::MAX` minus the number; in other lists, it is the number itself.
+/// Returns the game number that `ranked`, the second field of a [`Rank`], encodes. In a list that is sorted by game
+/// number ([`Sort::Id`]), the field is `u64::MAX` minus the number; in other lists, it is the number itself.
 fn number_of(ranked: u64, sort: Sort) -> u64 {
     match sort {
         Sort::Id => u64::MAX - ranked,
@@ -207,13 +206,13 @@ fn number_of(ranked: u64, sort: Sort) -> u64 {
     }
 }
 
-/// A collector of the first games in a list of games that reached a position. The list is sorted by [`Rank`] in
-/// descending order.
+/// Collects the first games in a list of games that reached a position. The list is sorted by [`Rank`] in descending
+/// order.
 struct RankedGames {
     sort: Sort,
-    /// If given, only games with a lower rank are collected.
+    /// The rank below which games are collected, or `None` if games of any rank are.
     after: Option<Rank>,
-    /// The number of all passing games.
+    /// The number of all games that pass the filters.
     total: u64,
     best: Best<Rank>,
 }
@@ -280,8 +279,8 @@ fn by_number(number: u64, mv: BookMove) -> Rank {
     (0, u64::MAX - number, mv)
 }
 
-/// Returns the number of all games that pass the filters, and one page of a list with one entry for each match. A
-/// match is all games of two players at one event in one year, identified by [`DuplicateGroups::match_hash`].
+/// Returns one page of a list with one entry for each match, and the number of all games that pass the filters. A match
+/// is all games of two players at one event in one year, identified by [`DuplicateGroups::match_hash`].
 fn page_of_matches(
     duplicates: &DuplicateGroups,
     filters: &SourceFilters<'_>,
@@ -307,11 +306,11 @@ fn page_of_matches(
     Ok((total, ranks.into_iter().map(first).collect()))
 }
 
-/// A collector that counts the games of certain matches: those whose hashes are keys of the map `games`. A match is all
-/// games of two players at one event.
+/// Counts the games of certain matches, given by the keys of the map `games`. A match is all games of two players at
+/// one event.
 struct MatchSizes<'a> {
     duplicates: &'a DuplicateGroups,
-    /// The number of games of each match, keyed by the hash of the match.
+    /// Maps the hash of each match to its number of games.
     games: FxHashMap<u64, u64>,
 }
 
@@ -337,12 +336,12 @@ impl Collector for MatchSizes<'_> {
     }
 }
 
-/// A collector of the first entries of a list that shows one game for each match. It keeps the `wanted` matches that
-/// rank highest, each with its highest-ranked game. A match is all games of two players at one event.
+/// Collects the first entries of a list that shows one game for each match: the `wanted` matches that rank highest,
+/// each with its highest-ranked game. A match is all games of two players at one event.
 struct FirstGames<'a> {
     duplicates: &'a DuplicateGroups,
     sort: Sort,
-    /// The number of all passing games.
+    /// The number of all games that pass the filters.
     total: u64,
     wanted: usize,
     of_match: FxHashMap<u64, Rank>,
@@ -361,8 +360,8 @@ impl<'a> FirstGames<'a> {
         }
     }
 
-    /// Adds a game if its rank is high enough. `rank` is the sort key of the game. `key` computes the hash of the
-    /// game's match. Because this takes time, `key` is called only if the game may be added.
+    /// Adds a game if its rank, the sort key of the list, is high enough. `key` computes the hash of the game's match.
+    /// This takes time, so `key` is called only if the game may be added.
     fn offer(&mut self, rank: Rank, key: impl FnOnce() -> u64) {
         let is_full = self.ranks.len() == self.wanted;
         if is_full && self.ranks.first().is_none_or(|last| rank < last.0) {
@@ -415,7 +414,7 @@ pub struct PlayedGame {
     /// Whether the game continues, but its next move is not indexed, because the index was made with `--max-ply`.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub unindexed: bool,
-    /// The game.
+    /// The description of the game.
     #[serde(flatten)]
     pub game: GameInfo,
 }
@@ -424,7 +423,7 @@ pub struct PlayedGame {
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct GameInfo {
-    /// The number of the game. Games of all sources are numbered consecutively from 0.
+    /// The number of the game in the explorer. The games of all sources are numbered consecutively from 0.
     #[serde(skip)]
     pub number: u64,
     /// The game's Lichess id or, if it has none or shares it with another game, its number with eight digits.
@@ -433,10 +432,10 @@ pub struct GameInfo {
     #[serde(serialize_with = "as_color")]
     #[cfg_attr(test, schemars(with = "Option<json::ColorName>"))]
     pub winner: Option<Color>,
-    /// The speed of the game; `None` in [`View::Masters`](super::View::Masters).
+    /// The speed of the game, or `None` in [`View::Masters`](super::View::Masters).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub speed: Option<Speed>,
-    /// Whether the game was rated; `None` in [`View::Masters`](super::View::Masters).
+    /// Whether the game was rated, or `None` in [`View::Masters`](super::View::Masters).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mode: Option<Mode>,
     /// The player with Black.
@@ -456,17 +455,17 @@ pub struct GameInfo {
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Player {
-    /// The name.
+    /// The player's name.
     pub name: String,
     /// The rating, 0 if unknown.
     pub rating: u16,
-    /// The player's title, or `None` if it is unknown. Titles are known only if the text of the game has been read.
+    /// The player's title, or `None` if it is unknown. It is known only if the text of the game has been read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
 }
 
-/// Returns a description of game `number`. It contains the speed and whether the game was rated, unless `view` is
-/// [`View::Masters`].
+/// Returns a description of game `number`. Unless `view` is [`View::Masters`], it also contains the speed and whether
+/// the game was rated.
 pub(super) fn game_info(sources: &Sources, number: u64, view: View) -> Result<GameInfo> {
     let (source, id) = sources.locate(number)?;
     let summary = source.game(id);
@@ -502,8 +501,8 @@ pub(super) fn game_info(sources: &Sources, number: u64, view: View) -> Result<Ga
     })
 }
 
-/// Returns a description of each game in `games`, with its move. An element of `games` is a pair: the number of a game,
-/// and the move that was played in the position of the query.
+/// Returns a description of each game in `games`, with its move. An element of `games` is the number of a game, and the
+/// move that was played in the position of the query.
 pub(super) fn played_games(
     sources: &Sources,
     view: View,
@@ -522,7 +521,7 @@ pub(super) fn played_games(
         .collect()
 }
 
-/// Returns `true` if `id` consists only of digits. Such an id is the number of a game and not a Lichess id.
+/// Returns `true` if `id` consists only of digits, so that it is the number of a game instead of a Lichess id.
 pub(super) fn is_number(id: &str) -> bool {
     id.bytes().all(|byte| byte.is_ascii_digit())
 }

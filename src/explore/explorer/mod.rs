@@ -3,7 +3,7 @@
 //! An [`Explorer`] answers queries from one or more [indexes](crate::formats::index) that were made for it
 //! ([`MakeBook::explorer`](crate::MakeBook::explorer)). Each game counts at most once for a position. If the
 //! position occurs several times in a game, the game counts with the last move that was played there. All numbers
-//! are exact, whatever [`Selection`] select the games.
+//! are exact, whatever filters ([`Selection`]) select the games.
 //!
 //! An index contains either games or counts, which are sums of results by speed, rating group and month. An index
 //! of games can answer every query. An index of counts can answer only queries whose filters depend on speed,
@@ -123,21 +123,21 @@ pub use crate::{
     },
 };
 
-/// The maximum number of positions of a line for which [`Explorer::reached`] counts games, to limit how long a call
+/// The maximum number of positions of a line for which [`Explorer::reached`] counts games, which limits how long a call
 /// takes. The numbers for later positions are unknown.
 const MAX_LINE_POSITIONS: usize = 600;
 
-/// Returns the text that replaces the moves of a position at or after the end of an index, which was made with
-/// `--max-ply`. `max_ply` is the value of [`Explorer::max_ply_before`].
+/// Returns a message to show instead of the moves of a position that an index does not cover, because the index was
+/// made with `--max-ply`. `max_ply` is the value of [`Explorer::max_ply_before`].
 pub fn not_indexed(max_ply: usize) -> String {
     format!("the next moves are not indexed: the index ends at half-move {max_ply}")
 }
 
-/// An opening explorer, which answers queries about positions from one or more indexes. Any number of threads may
-/// use it at the same time.
+/// An opening explorer, which answers queries about positions from one or more indexes. Any number of threads may use
+/// it at the same time.
 ///
 /// The indexes of an explorer are its *sources*. Games are numbered consecutively over all sources. An open explorer
-/// keeps 34 bytes for each game in memory, and some names.
+/// keeps 42 bytes for each game in memory, and some names.
 pub struct Explorer {
     sources: Sources,
     suggestions: Suggestions,
@@ -157,12 +157,13 @@ impl fmt::Debug for Explorer {
 }
 
 impl Explorer {
-    /// Opens an explorer. Each source is given as a name, which queries use to select it, and the directory of its
-    /// index.
+    /// Opens an explorer with the given sources. Each source is a name, by which queries select it, and the directory
+    /// of its index.
     ///
     /// # Errors
     ///
-    /// Returns an error if a directory does not contain an explorer's index, or if an index is damaged.
+    /// Returns an error if a directory does not contain an index that was made for an explorer, or if an index is
+    /// damaged.
     pub fn open(sources: impl IntoIterator<Item = (String, PathBuf)>) -> Result<Explorer> {
         let mut opened = Vec::new();
         let mut first = 0;
@@ -225,29 +226,31 @@ impl Explorer {
         }
     }
 
-    /// Returns the threshold for rare positions. Positions in which fewer moves than this number were played, added up
-    /// over all games, were removed from the counts of the selected sources. If `filters` selects several sources,
-    /// returns the largest of their thresholds. Returns `None` if no positions were removed.
+    /// Returns the threshold below which rare positions were removed from the counts of the selected sources. A
+    /// position was removed if fewer moves than this number were played in it, over all games. If `filters` selects
+    /// several sources, returns the largest of their thresholds. Returns `None` if no positions were removed.
     pub fn min_game(&self, filters: &Selection) -> Option<u64> {
         self.sources.min_game(filters)
     }
 
-    /// Returns the limit up to which the half-moves of each game were counted, as set by `make-book --max-ply`. If
-    /// `filters` selects several sources, returns their smallest limit. Returns `None` if no limit is below the default.
+    /// Returns the maximum number of half-moves of each game that were counted, as set by `make-book --max-ply`. If
+    /// `filters` selects several sources, returns the smallest of their maximums. Returns `None` if no maximum is below
+    /// the default.
     pub fn max_ply(&self, filters: &Selection) -> Option<usize> {
         let selected = self.sources.selected(filters.source.as_deref());
         selected.filter_map(OpenIndex::max_ply).min()
     }
 
-    /// Returns the [maximum number of half-moves](Explorer::max_ply) if `pos` occurs after them, so that its moves are not
-    /// indexed. The move number of `pos` says how many half-moves were played. Otherwise returns `None`.
+    /// Returns [`max_ply`](Explorer::max_ply), the maximum number of half-moves that were counted, if the moves in the
+    /// position `pos` exceed it and are therefore not indexed. Otherwise returns `None`. The number of half-moves
+    /// before `pos` is taken from its move number.
     pub fn max_ply_before(&self, filters: &Selection, pos: &VariantPosition) -> Option<usize> {
         let plies = 2 * (pos.fullmoves().get() - 1) + u32::from(pos.turn().is_black());
         self.max_ply(filters).filter(|max| *max <= plies as usize)
     }
 
-    /// Returns a message for the user if positions are missing from the counts of the selected sources: rare positions
-    /// that were removed, or positions after the last counted half-move. Returns `None` if no positions are missing.
+    /// Returns a message for the user if the counts of the selected sources lack some positions: rare positions that
+    /// were removed, or positions after the last counted half-move. Returns `None` if no positions are missing.
     pub fn lacking_line(&self, filters: &Selection) -> Option<String> {
         let (fewest, last) = (self.min_game(filters), self.max_ply(filters));
         let few = fewest.map(|fewest| format!(" in which at least {fewest} moves were counted"));
@@ -266,24 +269,24 @@ impl Explorer {
     }
 
     /// Checks whether the selected sources (indexes of the explorer) can apply the filters. Returns `None` if they can.
-    /// Otherwise, returns the reason: the first filter that needs individual games, and a selected source that contains
-    /// only counts.
+    /// Otherwise, returns the first filter that needs individual games, and a selected source that contains only counts
+    /// (sums of results).
     pub fn needs_games(&self, filters: &Selection) -> Option<NeedsGames> {
         self.sources.needs_games(filters)
     }
 
-    /// Checks whether all selected sources (indexes of the explorer) contain individual games. Returns `None` if they
-    /// do. Otherwise, returns an explanation that names a source that contains only counts, and `what`, the operation
-    /// that needs individual games.
+    /// Checks whether all selected sources (indexes of the explorer) contain individual games, which are needed for the
+    /// operation `what`. Returns `None` if they do. Otherwise, returns an explanation that names `what` and a source
+    /// that contains only counts.
     ///
     /// `wanted` is the name of the selected source, or `None` for all sources.
     pub fn needs_all_games(&self, wanted: Option<&str>, what: &'static str) -> Option<NeedsGames> {
         self.sources.needs_all_games(wanted, what)
     }
 
-    /// Checks whether at least one selected source (an index of the explorer) contains individual games. Returns `None`
-    /// if one does, or if no source has the name `wanted`. Otherwise, returns an explanation that names the first
-    /// selected source, and `what`, the operation that needs individual games.
+    /// Checks whether at least one selected source (an index of the explorer) contains individual games, which are
+    /// needed for the operation `what`. Returns `None` if one does, or if no source has the name `wanted`. Otherwise,
+    /// returns an explanation that names `what` and the first selected source.
     ///
     /// `wanted` is the name of the selected source, or `None` for all sources.
     pub fn lacks_games(&self, wanted: Option<&str>, what: &'static str) -> Option<NeedsGames> {
@@ -326,8 +329,9 @@ impl Explorer {
         Ok(files)
     }
 
-    /// Returns an iterator over the paths of the PGN files from which the selected sources (indexes of the explorer) were
-    /// made. Leaves out standard input. `wanted` is the name of the selected source, or `None` for all sources.
+    /// Returns an iterator over the paths of the PGN files from which the selected sources (indexes of the explorer)
+    /// were made. Sources that were read from standard input are left out. `wanted` is the name of the selected source,
+    /// or `None` for all sources.
     pub fn pgn_paths(&self, wanted: Option<&str>) -> impl Iterator<Item = &Path> {
         let files = self
             .sources
@@ -339,8 +343,8 @@ impl Explorer {
     }
 
     /// Looks for a PGN file that was modified after its index was made. Returns the path of the file and the name of
-    /// the source (an index of the explorer), or `None` if there is no such file. `wanted` is the name of the
-    /// selected source, or `None` for all sources.
+    /// the source (an index of the explorer) that was made from it, or `None` if there is no such file. `wanted` is the
+    /// name of the selected source, or `None` for all sources.
     ///
     /// Ignores modification times in the future, because they come from a machine with a wrong clock.
     pub fn newer_file(&self, wanted: Option<&str>) -> Option<(PathBuf, &str)> {
@@ -413,13 +417,16 @@ impl Explorer {
         task::caught(|| list::list(&self.sources, query, page))
     }
 
-    /// Returns the number of games in the whole list that [`games`](Explorer::games) divides into pages, and an
-    /// iterator over the games on `page`: the number of each game, and the move that was played in the position, or
-    /// [`BookMove::NONE`] if the game ended there. The memory use is bounded, even if the page is very long.
+    /// Returns the number of games in the list that [`games`](Explorer::games) divides into pages, and an iterator over
+    /// the games on `page`. The memory use is bounded, even if the page is very long.
+    ///
+    /// An item of the iterator is the number of a game, and the move that was played in the position. The move is
+    /// [`BookMove::NONE`] if the game ended there.
     ///
     /// # Errors
     ///
-    /// Fails for the same reasons as [`games`](Explorer::games). The iterator returns an error if an index is damaged.
+    /// Fails for the same reasons as [`games`](Explorer::games). If an index turns out to be damaged while it is read,
+    /// the iterator yields an error.
     pub fn game_numbers<'a>(
         &'a self,
         query: &'a Query,
@@ -429,8 +436,8 @@ impl Explorer {
         list::numbers(filters, query, page)
     }
 
-    /// Returns a description of game `number`, as it would appear in a list of games. It contains no move, because the
-    /// description does not belong to a position.
+    /// Returns a description of game `number`, as it would appear in a list of games. It contains no move, because a
+    /// move is shown only in the list for a position.
     ///
     /// # Errors
     ///
@@ -450,16 +457,16 @@ impl Explorer {
         )
     }
 
-    /// Counts the games that reached the position after each move of `line`, and returns one number for each move. The
-    /// number is `None` if it is unknown, for example because a source contains incomplete counts. `filters` selects
-    /// the source and says whether unfinished games are skipped. All other conditions in `filters` are ignored.
+    /// Counts the games that reached the position after each move of `line`, and returns one number for each move. A
+    /// number is `None` if it is unknown, for example because a source contains incomplete counts. `filters` only
+    /// selects the source and says whether unfinished games are skipped; all its other conditions are ignored.
     ///
     /// `should_continue` is called before each position, and returns `false` to cancel the count.
     ///
     /// # Errors
     ///
-    /// Returns an error if an index is damaged or the selected source does not exist. Returns [`Error::Interrupted`]
-    /// if `should_continue` returns `false`.
+    /// Returns an error if an index is damaged or the selected source does not exist. Returns [`Error::Interrupted`] if
+    /// `should_continue` returns `false`.
     pub fn reached(
         &self,
         line: &Line,
@@ -489,8 +496,10 @@ impl Explorer {
     }
 
     /// Counts the games that reached a position, for each value of the filters by speed, rating group, color, year and
-    /// variant. For example, the number for blitz is the number of games that would pass if the filter by speed
-    /// admitted only blitz and all other filters were unchanged.
+    /// variant.
+    ///
+    /// Each number is counted as if its own filter admitted only this value, with all other filters unchanged. For
+    /// example, the number for blitz is the number of games that would pass if blitz were the only admitted speed.
     ///
     /// # Errors
     ///
@@ -510,11 +519,11 @@ impl Explorer {
         task::caught(|| facets::scores(&self.sources, line, filters))
     }
 
-    /// Returns the number of games of each variant that pass the filters, keyed by the name of the variant. The
-    /// positions that the games reached do not matter.
+    /// Returns the number of games of each variant that pass the filters, keyed by the name of the variant. All games
+    /// are counted, regardless of the positions that they reached.
     ///
-    /// Returns `None` if a selected source contains counts, and either there are filters or the counts do not state
-    /// their number of games.
+    /// Returns `None` if a selected source contains counts (sums of results), and either there are filters or the
+    /// counts do not state their number of games.
     ///
     /// # Errors
     ///
@@ -533,8 +542,8 @@ impl Explorer {
         task::caught(|| opening_table(&self.sources, line, filters, |opening| opening.name))
     }
 
-    /// Like [`openings`](Explorer::openings), but a variation and the variations within it have one row together. Its
-    /// name is the [variation](Opening::variation) of their names.
+    /// Returns the openings like [`openings`](Explorer::openings), but with one row for a variation and all variations
+    /// within it. The row is named after their common [variation](Opening::variation).
     ///
     /// # Errors
     ///
@@ -543,10 +552,10 @@ impl Explorer {
         task::caught(|| opening_table(&self.sources, line, filters, |opening| opening.variation()))
     }
 
-    /// Returns the number of games that pass the filters and begin in another position than the starting position. Such
-    /// games count only in the positions that they reach, so an answer about a line from the starting position may
-    /// leave them out. Returns `None` if there are none, if `line` itself begins in another position, or if the sources
-    /// contain only counts.
+    /// Returns the number of games that pass the filters and do not begin in the starting position. Such games count
+    /// only for positions that they reach, so an answer about a line from the starting position may leave them out.
+    /// Returns `None` if there are no such games, if `line` itself does not begin in the starting position, or if the
+    /// sources contain only counts.
     ///
     /// # Errors
     ///
@@ -556,8 +565,8 @@ impl Explorer {
         self.other_starts_while(line, filters, &|| true)
     }
 
-    /// Counts games like [`other_starts`](Explorer::other_starts). `should_continue` is called repeatedly while games
-    /// are filtered, and must return `true` to continue.
+    /// Counts games like [`other_starts`](Explorer::other_starts), but can be cancelled. `should_continue` is called
+    /// repeatedly while games are filtered, and returns `false` to cancel the count.
     ///
     /// # Errors
     ///
@@ -575,9 +584,9 @@ impl Explorer {
         })
     }
 
-    /// Counts the games of both players of a preparation that pass its filters and begin in another position than the
-    /// starting position, like [`other_starts`](Explorer::other_starts). The player and the opponent have the colors that
-    /// the preparation gives them, and a game between them counts once.
+    /// Counts the games of both people in a preparation that pass its filters but do not begin in the starting
+    /// position, like [`other_starts`](Explorer::other_starts). The player and the opponent have the colors that the
+    /// preparation gives them. A game between the two counts once.
     ///
     /// # Errors
     ///
@@ -606,7 +615,7 @@ impl Explorer {
     }
 
     /// Prepares a player for an opponent. Returns the moves that were played in the position of `query`, with the
-    /// results of both players and with the player's answers.
+    /// results of both people and the player's answers.
     ///
     /// # Errors
     ///
@@ -617,11 +626,12 @@ impl Explorer {
         task::caught(|| prepare(&self.sources, query))
     }
 
-    /// Returns the weighted games of the opponent of `query`, for which [`prepare`](Explorer::prepare) was called before.
+    /// Returns the games of the opponent in `query`, weighted by their dates. [`prepare`](Explorer::prepare) must have
+    /// been called with this query before.
     ///
     /// # Errors
     ///
-    /// Returns an error as [`prepare`](Explorer::prepare) does.
+    /// Returns an error in the same cases as [`prepare`](Explorer::prepare).
     pub(crate) fn weighted_games<'a>(
         &'a self,
         query: &'a PrepareQuery<'a>,
@@ -629,13 +639,13 @@ impl Explorer {
         task::caught(|| WeightedGames::new(&self.sources, query))
     }
 
-    /// Returns the mean thinking time for each move of a position. It is calculated from the newest games that pass the
-    /// filters; at most `max_games` of them are read.
+    /// Returns the mean and median thinking time for each move of a position, calculated from the newest games that
+    /// pass the filters. At most `max_games` games are read.
     ///
     /// The thinking time of a move is calculated from `[%emt]` comments, or from `[%clk]` comments and a `TimeControl`
     /// tag with a single period. If a game reaches the position several times, only its last move from the position
-    /// counts. `should_continue` is called repeatedly while the texts of the games are read, and must return `true` to
-    /// continue.
+    /// counts. `should_continue` is called repeatedly while the texts of the games are read, and returns `false` to
+    /// cancel.
     ///
     /// # Errors
     ///
@@ -650,7 +660,7 @@ impl Explorer {
         times(&self.sources, query, max_games, should_continue)
     }
 
-    /// Returns a lookup of positions, which determines whether any game reached a position, and when the first of these
+    /// Creates a lookup of positions, which tells whether any game reached a position, and when the first of these
     /// games was played.
     ///
     /// # Errors
@@ -660,15 +670,15 @@ impl Explorer {
         FirstSeen::new(&self.sources)
     }
 
-    /// Returns at most `limit` names of players, events or openings that the user may mean by `text`, and never more
-    /// than 50. `source` restricts the search to the source with this name.
+    /// Suggests names of players, events or openings for `text`, which a user is typing. Returns at most `limit` names,
+    /// and never more than 50. `source` restricts the search to the source with this name.
     ///
     /// A name matches if each word of `text` is the beginning of one of the words in the name. Names that consist of
     /// exactly the words of `text` come first, then the names with the most games. If fewer than `limit` names match,
     /// names that match with one or two typing errors follow. An empty text matches every name.
     ///
-    /// The first call for each `field` reads all names, which takes longer. [`warm_up`](Explorer::warm_up) does this
-    /// in advance.
+    /// The first call for each `field` reads all names, which takes longer. [`warm_up`](Explorer::warm_up) does this in
+    /// advance.
     ///
     /// # Errors
     ///
@@ -684,8 +694,8 @@ impl Explorer {
             .find(&self.sources, field, text, limit, source)
     }
 
-    /// Returns, for each player in `filters.player`, the number of games that pass the filters. The variants and
-    /// positions of the games do not matter. Reads all games once, however many players there are.
+    /// Returns, for each player in `filters.player`, the number of games that pass the filters. Games of all variants
+    /// count, regardless of the positions that they reached. Reads all games only once, however many players there are.
     ///
     /// # Errors
     ///
@@ -715,10 +725,10 @@ impl Explorer {
         self.suggestions.warm_up(&self.sources.indexes)
     }
 
-    /// Finds the duplicate games in advance, so that queries that count each game once
-    /// ([`Selection::duplicates`]) need not search for them. The explorer searches only once.
+    /// Finds the duplicate games in advance, so that queries that count each game once ([`Selection::duplicates`]) need
+    /// not search for them. Does nothing if they have already been found.
     ///
-    /// `should_continue` is called repeatedly during the search, and must return `true` to continue.
+    /// `should_continue` is called repeatedly during the search, and returns `false` to cancel it.
     ///
     /// # Errors
     ///
@@ -727,7 +737,7 @@ impl Explorer {
         task::caught(|| self.sources.duplicates_while(should_continue).map(drop))
     }
 
-    /// Returns `true` if the duplicate games have been found.
+    /// Returns `true` if the duplicate games have already been found.
     #[cfg(feature = "serve")]
     pub(crate) fn knows_duplicates(&self) -> bool {
         self.sources.knows_duplicates()
@@ -779,8 +789,8 @@ impl Explorer {
         })
     }
 
-    /// Returns `true` if the games in which the query about the board of `filters` holds are known, or if there is no
-    /// such query.
+    /// Returns `true` if the games that match the query about the board in `filters` have already been found, or if
+    /// `filters` contains no such query.
     #[cfg(feature = "serve")]
     pub(crate) fn knows_games_with(&self, filters: &Selection) -> bool {
         let mut selected = self.sources.selected(filters.source.as_deref());
@@ -788,12 +798,12 @@ impl Explorer {
         query.is_none_or(|query| selected.all(|source| source.knows_games_with(&query)))
     }
 
-    /// Returns an unknown name in the filters, with similar names that occur in games. Call this function if no game
-    /// passes the filters, to tell the user the reason.
+    /// Returns a name in the filters that occurs in no game, with similar names that do occur. Call this function if no
+    /// game passes the filters, to tell the user the reason.
     ///
-    /// Checks the filters by player, opponent and event. Each of these filters may contain several names. If none of
-    /// the names in a filter occurs in a game, returns the first name in this filter. If each filter contains a name
-    /// that occurs in a game, returns `None`.
+    /// Checks the filters by player, opponent and event, each of which may contain several names. If none of the names
+    /// in a filter occurs in a game, returns the first name of the first such filter. Returns `None` if each filter
+    /// contains a name that occurs in a game.
     ///
     /// # Errors
     ///
@@ -802,8 +812,9 @@ impl Explorer {
         self.unknown_name_while(filters, &|| true)
     }
 
-    /// Returns an unknown name in the filters, like [`unknown_name`](Explorer::unknown_name), but can be cancelled.
-    /// `should_continue` is called repeatedly while names are compared, and must return `true` to continue.
+    /// Finds the same unknown name as [`unknown_name`](Explorer::unknown_name): the first name of a filter that matches
+    /// no game. The search can be cancelled: `should_continue` is called repeatedly while names are compared, and
+    /// returns `false` to cancel.
     ///
     /// # Errors
     ///
@@ -825,7 +836,7 @@ impl Explorer {
         unknown_names(&self.sources, filters)
     }
 
-    /// Returns the names of players that the filters by player and by opponent match, in all games of the selected
+    /// Returns the names of players that match the filters by player and by opponent, in all games of the selected
     /// sources. All other filters are ignored.
     ///
     /// # Errors
@@ -835,9 +846,9 @@ impl Explorer {
         matched_names(&self.sources, filters)
     }
 
-    /// Returns the number of the game with the id `id`, which is a Lichess id, or the game's number with or without
-    /// leading zeros. Returns `None` if no game has this id, or if several different games have this Lichess id. If
-    /// several copies of one game have it, returns the number of the first copy.
+    /// Returns the number of the game that `id` identifies. `id` is a Lichess id or the game's number, with or without
+    /// leading zeros. If several copies of one game have this Lichess id, returns the number of the first copy. Returns
+    /// `None` if no game has this id, or if different games have it.
     ///
     /// # Errors
     ///
@@ -853,8 +864,8 @@ impl Explorer {
         Ok(None)
     }
 
-    /// Returns `true` if game `number` continues after the last half-move that its index contains, because the index was
-    /// made with `--max-ply`. The game then does not end in its last indexed position, but its next move is unknown.
+    /// Returns `true` if game `number` continues after the last half-move that its index contains, because the index
+    /// was made with `--max-ply`. The game does not end in its last indexed position, but its next move is unknown.
     ///
     /// # Errors
     ///
@@ -874,8 +885,8 @@ impl Explorer {
         source.index.header(id)
     }
 
-    /// Returns the opening to which the last named position of game `number` belongs. Returns `None` if no position of
-    /// the game has a name.
+    /// Returns the opening of game `number`: the name of its last position that has one. Returns `None` if no position
+    /// of the game has a name.
     ///
     /// # Errors
     ///
@@ -895,7 +906,8 @@ impl Explorer {
         Ok(source.rows.plies[id as usize])
     }
 
-    /// Returns the speed of game `number`, and its mode if its event says whether it is rated.
+    /// Returns the speed of game `number` and its mode, which is `None` if the name of the event does not say whether
+    /// the game is rated.
     ///
     /// # Errors
     ///

@@ -164,8 +164,8 @@ impl OpenIndex {
         self.rows.get(id).expect("the source has the game")
     }
 
-    /// Returns the measures of game `id` (such as ratings) that are averaged for a move, from the point of view of
-    /// `mover`, the side that made the move.
+    /// Returns the values of game `id` that are averaged over the games with a move, namely the rating of `mover`, the
+    /// side that made the move.
     #[inline]
     pub(super) fn measured(&self, id: u32, mover: Color) -> Measured {
         let [white, black] = self.rows.elo[id as usize];

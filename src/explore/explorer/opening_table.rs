@@ -1,5 +1,4 @@
-//! Tables of the openings of the games that reached a position. They show which openings gain and which cost a
-//! player points.
+//! Groups the games that reached a position by opening, to show which openings gain and which cost a player points.
 
 use std::{cmp::Reverse, collections::BTreeMap, ops::AddAssign};
 
@@ -24,20 +23,20 @@ use crate::{
     },
 };
 
-/// The openings of the games that reached a position, grouped by family.
+/// A table of the openings of the games that reached a position, grouped by family.
 ///
-/// The opening of a game is the name of its last position that has a name. Scores are those of the player whom the
-/// filters name or, if they name no player, of White. Unfinished games do not affect scores. If the filters select
-/// games by their result, the table contains no scores, because they would describe only the selection.
+/// The opening of a game is the name of its last position that has a name. Scores are from the point of view of the
+/// player whom the filters name or, if they name no player, of White. Unfinished games do not affect scores. If the
+/// filters select games by their result, the table contains no scores, because they would describe only the selection.
 #[derive(Clone, PartialEq, Debug, serde::Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct OpeningTable {
-    /// The games that reached the position and pass the filters, including games that end there.
+    /// The results of the games that reached the position and pass the filters, including games that end there.
     #[serde(flatten)]
     pub results: Results,
     /// The number of games that reached no position with a name.
     pub unnamed: u64,
-    /// The number of games that pass the filters, whatever positions they reached.
+    /// The number of games that pass the filters, regardless of the positions that they reached.
     #[serde(skip)]
     pub all_games: u64,
     /// The average score in percent in all games that pass the filters, whatever positions they reached. `None` if no
@@ -68,14 +67,14 @@ pub struct OpeningTable {
 #[derive(Clone, PartialEq, Debug, serde::Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct OpeningRow {
-    /// The name.
+    /// The name of the opening or of the family.
     pub name: &'static str,
     /// The lowest and the highest ECO code of the games' openings.
     pub eco: [&'static str; 2],
-    /// The results.
+    /// The numbers of won, drawn, lost and unfinished games.
     #[serde(flatten)]
     pub results: Results,
-    /// The results of the player or, if the filters name no player, of White.
+    /// The results of the named player or, if the filters name no player, of White.
     #[serde(flatten, serialize_with = "Wdl::without_draws")]
     #[cfg_attr(test, schemars(with = "crate::games::results::Decisive"))]
     pub stats: Wdl,
@@ -94,8 +93,8 @@ pub struct OpeningRow {
     /// the ratings of the opponents. `None` if the filters name no player, or if they select games by their result.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub points_above_average: Option<f64>,
-    /// The expected score in percent, from which `points` are counted. `None` if the score is `None`, or if there are no
-    /// other games.
+    /// The expected score in percent, with which `points` compares the actual score. `None` if there is no `score`, or
+    /// if there are no other games from which to predict it.
     #[serde(skip)]
     pub expected_score: Option<f64>,
     /// The mean rating of the player's opponents, or `None` if the filters name no player or no rating is known.
@@ -122,16 +121,16 @@ pub struct OpeningRow {
     pub variations: Vec<OpeningRow>,
 }
 
-/// The sums of the results and ratings in the games of one opening.
+/// Sums of the results and ratings in the games of one opening.
 #[derive(Clone, Default)]
 struct OpeningTally {
     results: Results,
     player: PlayerTally,
-    /// The numbers of finished games, indexed by the color of the player (`Color as usize`).
+    /// The number of finished games for each color of the player (`Color as usize`).
     finished: [u64; 2],
-    /// The results of finished games by the opponents' ratings.
+    /// The results of the finished games, grouped by the opponent's rating.
     scores: PlayerScores,
-    /// The known ratings of both players.
+    /// The mean of the known ratings of both players.
     ratings: Mean,
 }
 
@@ -147,7 +146,8 @@ impl OpeningTally {
     }
 }
 
-/// Adds the result of a finished game. Ratings are left out if the game is not one of a player.
+/// Adds the result of a finished game to `scores`. `player` is the color of the player. The opponent's rating is used
+/// only if `of_player` is `true`, because the query names a player.
 fn add_score(scores: &mut PlayerScores, summary: &GameSummary, player: Color, of_player: bool) {
     if of_player {
         scores.add_game(summary, player);
@@ -168,22 +168,22 @@ impl AddAssign<&OpeningTally> for OpeningTally {
     }
 }
 
-/// The totals from which a player's average score with each color is calculated: the score in half points and the
-/// number of finished games. Each total has one value for each color of the player, indexed by `Color as usize`.
+/// A player's average score with each color, stored as totals: the half points scored and the number of finished games.
+/// Each array is indexed by the color of the player (`Color as usize`).
 #[derive(Clone, Default)]
 struct Average {
-    /// The number of games of both colors, including unfinished games.
+    /// The number of games with both colors, including unfinished games.
     games: u64,
     half_points: [u64; 2],
     finished: [u64; 2],
-    /// The ratings of the opponents, and the results against them.
+    /// The player's results and the opponents' ratings, for each color of the player.
     players: [PlayerTally; 2],
     scores: PlayerScores,
 }
 
 impl Average {
-    /// Adds a game to the totals. `player` is the color that the player has in this game. An unfinished game does not
-    /// affect the scores.
+    /// Adds a game to the totals. `player` is the color of the player in this game. An unfinished game does not affect
+    /// the scores.
     fn add(&mut self, summary: &GameSummary, player: Color, of_player: bool) {
         self.games += 1;
         self.players[player as usize].add(summary, player);
@@ -215,8 +215,8 @@ impl Average {
         }
     }
 
-    /// Returns the number of points that the player is expected to score in a set of games: the player's average score
-    /// with each color, times the number of games with this color. `finished` contains the numbers of games in the set,
+    /// Returns the number of points that the player is expected to score in a set of games: for each color, the
+    /// player's average score times the number of games. `finished` contains the numbers of finished games in the set,
     /// indexed by the player's color.
     fn expected(&self, finished: [u64; 2]) -> f64 {
         let of_color = |color: usize| match self.finished[color] {
@@ -227,8 +227,7 @@ impl Average {
     }
 }
 
-/// A collector that sums up the results and ratings of the games of each opening. `tallies` is indexed by the number of
-/// the opening.
+/// Sums up the results and ratings of the games of each opening. `tallies` is indexed by the number of the opening.
 struct OpeningTallies {
     tallies: Vec<OpeningTally>,
     of_player: bool,
@@ -264,8 +263,8 @@ impl Collector for OpeningTallies {
     }
 }
 
-/// Returns the color of the player whose score is counted in game `id`. This is the player whom the query names or, if
-/// it names no player, White. `of_player` says whether the query names a player.
+/// Returns the color of the player whose score counts in game `id`: the player whom the query names or, if `of_player`
+/// is `false` because it names none, White.
 fn color_of(filter: &SourceFilter<'_>, id: u32, of_player: bool) -> Color {
     if of_player {
         filter.player_of(id as usize)
@@ -274,9 +273,9 @@ fn color_of(filter: &SourceFilter<'_>, id: u32, of_player: bool) -> Color {
     }
 }
 
-/// Returns the openings of the games that reached a position. Openings for which `row_name` returns the same name have
-/// one row together. Implements [`Explorer::openings`](super::Explorer::openings) and
-/// [`Explorer::openings_by_variation`](super::Explorer::openings_by_variation).
+/// Returns the openings of the games that reached the last position of `line` and pass the filters `asked`. Openings
+/// for which `row_name` returns the same name share a row. Implements [`Explorer::openings`](super::Explorer::openings)
+/// and [`Explorer::openings_by_variation`](super::Explorer::openings_by_variation).
 pub(super) fn opening_table(
     sources: &Sources,
     line: &Line,
@@ -331,9 +330,9 @@ pub(super) fn opening_table(
     })
 }
 
-/// Adds up the player's scores in all games that pass the filters and were played by the same rules as `line`, whatever
-/// positions these games reached. `of_player` says whether the query names a player. If it does not, adds up the scores
-/// of White.
+/// Returns the player's average score in all games that pass the filters, regardless of the positions that they
+/// reached. Only games of the variant of `line` count. If `of_player` is `false`, because the query names no player,
+/// returns the average score of White.
 fn average_of(filters: &SourceFilters<'_>, line: &Line, of_player: bool) -> Average {
     let add = |sum: &mut Average, source: &OpenIndex, filter: &SourceFilter<'_>, id, variant| {
         if line.variant().is_played_like(variant) {
@@ -343,21 +342,21 @@ fn average_of(filters: &SourceFilters<'_>, line: &Line, of_player: bool) -> Aver
     scan_games(filters, add, Average::joined)
 }
 
-/// A builder of the rows of an [`OpeningTable`].
+/// Builds the rows of an [`OpeningTable`].
 struct OpeningRows<'a> {
     /// The filters of the query.
     asked: &'a Selection,
     filters: &'a SourceFilters<'a>,
     line: &'a Line,
-    /// The games of each opening, indexed by its number.
+    /// The sums for each opening, indexed by the number of the opening.
     tallies: &'a [OpeningTally],
     average: &'a Average,
     of_player: bool,
 }
 
 impl OpeningRows<'_> {
-    /// Returns a row for each family of openings that has games. Such a row contains a row for each name that
-    /// `row_name` returns for openings of the family.
+    /// Returns a row for each family of openings that has games. The row of a family contains further rows, one for
+    /// each name that `row_name` returns for the openings of the family.
     fn families(&self, row_name: fn(&Opening) -> &'static str) -> Result<Vec<OpeningRow>> {
         let mut families: BTreeMap<&str, BTreeMap<&str, Vec<OpeningNumber>>> = BTreeMap::new();
         for (number, opening) in OpeningNumber::all() {
@@ -412,8 +411,8 @@ impl OpeningRows<'_> {
         *most.expect("a row has at least one number")
     }
 
-    /// Sorts the rows by the number of points that the player lost compared with the average, in descending order. If
-    /// the rows have no points, sorts them by the number of games, in descending order.
+    /// Sorts the rows so that the openings in which the player lost the most points, compared with the average, come
+    /// first. Rows without this number are sorted by their number of games in descending order.
     fn sort(&self, rows: &mut [OpeningRow]) {
         rows.sort_by(|a, b| {
             let by_points = a.points.unwrap_or(0.0).total_cmp(&b.points.unwrap_or(0.0));
@@ -423,8 +422,8 @@ impl OpeningRows<'_> {
         });
     }
 
-    /// Returns the row of an opening or of a family of openings. `numbers` are the openings whose games the row
-    /// contains. `main` is the opening whose moves the row shows as an example.
+    /// Returns the row of an opening or of a family of openings, which sums up the games of the openings `numbers`. The
+    /// row shows the moves of the opening `main` as an example.
     fn row(
         &self,
         name: &'static str,
@@ -484,8 +483,8 @@ fn percent(points: f64, games: u64) -> Option<f64> {
     (games > 0).then(|| 100.0 * points / games as f64)
 }
 
-/// Rounds a difference to nine decimal places. This removes the errors of binary fractions, so that equal points are
-/// equal numbers. Returns 0 in place of -0.
+/// Rounds a difference to nine decimal places, so that rounding errors do not make equal differences unequal. Returns 0
+/// instead of -0.
 fn without_noise(difference: f64) -> f64 {
     (1e9 * difference).round() / 1e9 + 0.0
 }

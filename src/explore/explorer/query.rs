@@ -1,5 +1,5 @@
-//! Queries to the explorer: a position, filters and limits. A [`Line`] contains the position and the moves that led
-//! to it.
+//! Queries to the explorer, which consist of a position, filters and limits. A [`Line`] contains the position and the
+//! moves that led to it.
 
 use std::{fmt, str::FromStr};
 
@@ -15,15 +15,14 @@ use crate::{
     },
 };
 
-/// The form of an answer. It determines which optional parts the answer contains, and which ratings are given for
-/// each move.
+/// The form of an answer, which determines its optional parts and the ratings that are given for each move.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum View {
-    /// Top and recent games, speeds, and the mean rating of the players who made each move.
+    /// Contains top and recent games with their speeds, and for each move the mean rating of the players who made it.
     Lichess,
-    /// Top games, without the speed and the mode of each game.
+    /// Contains top games, without the speed and the mode of each game.
     Masters,
-    /// Recent games and, for each move, the results and the performance of one player.
+    /// Contains recent games and, for each move, the results and the performance rating of one player.
     Player,
 }
 
@@ -48,18 +47,18 @@ pub struct Query {
     pub moves: Option<usize>,
     /// The maximum number of top games. Values above 4, or above 15 in [`View::Masters`], have no further effect.
     pub top_games: usize,
-    /// The maximum number of recent games, at most 8. `None` means 8 minus the number of top games. Recent games are
-    /// the newest games that are not among the top games.
+    /// The maximum number of recent games, which are the newest games that are not among the top games. At most 8.
+    /// `None` means 8 minus the number of top games.
     pub recent_games: Option<usize>,
-    /// Whether the answer contains the results of the player whom the filters name for each move, as in
-    /// [`View::Player`], and confidence intervals of the player's scores.
+    /// Whether the answer contains, for each move, the results of the player whom the filters name, as in
+    /// [`View::Player`], with confidence intervals of the player's scores.
     pub player_scores: bool,
     /// Whether the answer contains the results of each month.
     pub history: bool,
-    /// Whether the answer contains the results of each year, with the number of games of each move.
+    /// Whether the answer contains the results of each year, with the number of games with each move.
     pub years: bool,
-    /// Whether the answer contains, for each move, the results of the games that reached the position after the move by
-    /// any move order.
+    /// Whether the answer contains, for each move, the results of all games that reached the position after the move,
+    /// by any order of moves.
     pub resulting: bool,
 }
 
@@ -102,7 +101,7 @@ impl Query {
     }
 
     /// Returns the number of newest games to collect for the list of recent games. It is greater than the number of
-    /// games that the answer lists, because recent games that are also top games are left out.
+    /// games in the answer, because games that are also top games are left out of this list.
     pub(super) fn recent_candidates(&self) -> usize {
         match self.recent_limit(0) {
             0 => 0,
@@ -110,8 +109,8 @@ impl Query {
         }
     }
 
-    /// Returns the maximum number of recent games (the newest games) in an answer that contains `top_games` top games.
-    /// If the query sets no limit, top games and recent games together are limited to [`MAX_RECENT_GAMES`].
+    /// Returns the maximum number of recent games in an answer that contains `top_games` top games. Without a limit in
+    /// the query, top games and recent games together are limited to [`MAX_RECENT_GAMES`].
     pub(super) fn recent_limit(&self, top_games: usize) -> usize {
         match (self.view, self.recent_games) {
             (View::Masters, _) => 0,
@@ -131,8 +130,8 @@ pub struct Page {
     pub limit: usize,
     /// The order of the list.
     pub sort: Sort,
-    /// Whether only the first game of each match is listed. A match is all games of two players at one event in one
-    /// year.
+    /// Whether the list contains only the first game of each match. A match is all games of two players at one event in
+    /// one year.
     pub fold_matches: bool,
 }
 
@@ -142,10 +141,10 @@ pub enum Sort {
     /// The newest games first. Games of the same day are sorted by number, in descending order.
     #[default]
     Recent,
-    /// The games with the highest mean rating first, then the newest. The games with one known rating, or none, come
-    /// after all others.
+    /// The games with the highest mean rating first. Games with equal ratings are sorted by date, the newest first.
+    /// Games for which only one rating or no rating is known come after all others.
     Rating,
-    /// The games in ascending order of their numbers, which is the order of the inputs.
+    /// The games in ascending order of their numbers, which is the order of the input files.
     Id,
 }
 
@@ -269,8 +268,8 @@ impl Line {
     }
 
     /// Returns the keys under which an index may store the line's last position. An index of games uses only the first
-    /// key. An index of counts may use any of them, because its counts may distinguish positions by an en passant right
-    /// that no legal move uses.
+    /// key. An index of counts may use any of them, because counts may distinguish positions by an en passant square
+    /// even if no legal move can use it.
     pub(super) fn subjects(&self) -> Vec<ListKey> {
         let pos = Keyed::new(self.position().clone());
         let identities = pos.exact_identities();
@@ -279,17 +278,17 @@ impl Line {
             .collect()
     }
 
-    /// Returns the opening of the line: the name of its last position that has one. Returns `None` if no position of
-    /// the line has a name.
+    /// Returns the opening of the line, which is the name of its last position that has one. Returns `None` if no
+    /// position of the line has a name.
     pub fn opening(&self) -> Option<Opening> {
         self.positions.iter().rev().find_map(openings::name_of)
     }
 
-    /// Returns the number of half-moves after which this line reaches the last position of `other`. Returns `None` if
-    /// this line does not reach that position.
+    /// Returns the number of half-moves after which this line reaches the last position of `other`, or `None` if it
+    /// does not reach that position.
     ///
     /// If this line begins with all moves of `other`, returns the number of moves of `other`. Otherwise, if this line
-    /// reaches the position several times, returns the number for the last time.
+    /// reaches the position several times, returns the number of half-moves for the last time.
     pub fn ply_of(&self, other: &Line) -> Option<usize> {
         let key = |pos: &VariantPosition| Keyed::new(pos.clone()).identity();
         let is_same = |pos| self.variant == other.variant && key(pos) == key(other.position());

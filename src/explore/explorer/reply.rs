@@ -1,34 +1,34 @@
-//! The reply that a player has prepared for a move of the opponent. [`Reply::of`] alone decides what is a gap, for
-//! preparations, for reports on a position and for the gaps of a repertoire.
+//! Determines whether a player has prepared a reply to a move of the opponent. [`Reply::of`] is the only place that
+//! decides what is a gap, for preparations, reports on a position and gaps of a repertoire.
 
 use shakmaty::{Position, variant::VariantPosition};
 
 use crate::error::Result;
 
-/// The default minimum number of the opponent's games. A move of the opponent can be a gap only if it was played in so
-/// many games, and a line to prepare ends where fewer games continue. A single game says little about what will be
-/// played.
+/// The default minimum number of the opponent's games. A move of the opponent is considered a gap only if it was played
+/// in at least this many games, and a line to prepare ends where fewer games continue. A single game says little about
+/// what will be played.
 pub const MIN_REPLY_GAMES: u64 = 2;
 
 /// The state of a player's preparation for a move of the opponent.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Reply {
-    /// A gap is a move of the opponent that was played in at least two games and that the player does not answer,
-    /// although the player answers another move in the same position.
+    /// The move was played in at least the minimum number of games, and the player does not answer it although the
+    /// player answers another move in the same position.
     Gap,
-    /// The player answers no move in the position before the move, so a line of the player's repertoire ends there.
+    /// The player answers no move of the opponent in this position, so a line of the player's repertoire ends there.
     LineEnd,
-    /// The move was played in too few games.
+    /// The move was played in fewer than the minimum number of games, and the player does not answer it.
     Rare,
     /// The player answers the move, or the game is over after it.
     Answered,
 }
 
 impl Reply {
-    /// Returns the state of the preparation for a move of the opponent that leads to the position `after`. The move was
-    /// played in `games` games; fewer than `min_games` are too few. `is_answered` says whether the player answers the
-    /// move. `answers_another` says whether the player answers another move in the position before the move, and is
-    /// called only if the move is not answered.
+    /// Determines whether a player is prepared for a move of the opponent that leads to the position `after`. The move
+    /// was played in `games` games; fewer than `min_games` games are too few. `is_answered` says whether the player
+    /// answers the move. `answers_another` tells whether the player answers another of the opponent's moves in the same
+    /// position, and is called only if the move is not answered.
     ///
     /// # Errors
     ///

@@ -1,8 +1,8 @@
-//! A single pass over the results of a position. They may be stored as rows of counts, as results by period, or
-//! as a list of games.
+//! Passes over the results of a position once. They may be stored as rows of counts, as results by period, or as a list
+//! of games.
 //!
-//! [`scan`] passes all results that the filters admit to a [`Collector`], which adds them up. Each kind of answer
-//! about a position has its own collector.
+//! [`scan`] passes all results that the filters admit to a [`Collector`], which adds them up. Each kind of answer about
+//! a position has its own collector.
 
 use std::ops::Range;
 
@@ -36,46 +36,45 @@ const MAX_SERIAL_PARTS: usize = 32;
 /// long compared with the filtering.
 const MIN_PARTS_PER_THREAD: usize = 16;
 
-/// The factor that decides whether a part of a list of games is sparse. A part with `n` games is sparse if they are
-/// spread over a range of more than `n * SPARSE_FACTOR` ids. The games of a sparse part are filtered one by one,
-/// because scanning the columns of all games in the range would take longer.
+/// The factor that decides whether a part of a list of games is sparse: a part with `n` games is sparse if their ids
+/// are spread over a range of more than `n * SPARSE_FACTOR` ids. The games of a sparse part are filtered one by one,
+/// because scanning the data of all games in the range would take longer.
 const SPARSE_FACTOR: usize = 4;
 
 /// The kind of rows that a [`Collector`] accepts instead of individual games. A row is the stored sum of the results of
 /// one move over many games. If a row is accepted, its games need not be read.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum AcceptedRows {
-    /// No rows, because the answer is about individual games. Sources of counts are skipped.
+    /// Accepts no rows, because the answer is about individual games. Sources of counts are skipped.
     None,
-    /// Rows of sources of counts, which do not store individual games. The period of a row is not longer than the split
-    /// allows.
+    /// Accepts rows from sources of counts, which do not store individual games. The period of a row is not longer than
+    /// the split allows.
     OfCounts(Split),
-    /// Rows of all sources. The period of a row is not longer than the split allows.
+    /// Accepts rows from all sources. The period of a row is not longer than the split allows.
     All(Split),
 }
 
 /// A collector of the results of a position that pass the filters of a query. The function [`scan`] passes these
 /// results to the collector. A result is either an individual game or a row, which is a stored sum over many games.
 pub(super) trait Collector: Send {
-    /// Returns the kind of rows that this collector accepts. A row is the stored sum of the results of all games in
-    /// which the same move was played. An accepted row is passed to the collector instead of these games. By default,
-    /// no rows are accepted. All collectors of one call of [`scan`] must return the same kind.
+    /// Returns the kind of rows that this collector accepts. A row is the stored sum of the results of all games with
+    /// the same move. An accepted row is passed to the collector instead of the games that it covers. By default, no
+    /// rows are accepted. All collectors of one call of [`scan`] must return the same kind.
     fn accepted_rows(&self) -> AcceptedRows {
         AcceptedRows::None
     }
 
-    /// Adds a row, which is a stored sum of results in the period `period`, to the result that this collector builds.
-    /// The row covers the games in which one move was played in the position of the query, or the games that ended in
-    /// this position. The function is called only for rows of the kind that [`accepted_rows`](Self::accepted_rows)
-    /// returns.
+    /// Adds a row, which is a stored sum of results in the period `period`. The row covers the games with one move in
+    /// the position of the query, or the games that ended in this position. The function is called only for rows of the
+    /// kind that [`accepted_rows`](Self::accepted_rows) returns.
     fn add_row(&mut self, _source: &OpenIndex, _period: Period, _row: &ResultRow) {}
 
     /// Offers a game that may be one of the newest or highest-rated games of the position. The collector must not count
     /// the game's result, because a row passed to [`add_row`](Self::add_row) already contains it.
     fn add_candidate(&mut self, _source: &OpenIndex, _id: u32, _mv: BookMove) {}
 
-    /// Adds games of the position to the result that this collector builds. All `games` pass the filters. A long list
-    /// of games is processed in parts, with one call for each part.
+    /// Adds games that reached the position and pass the filters. A long list of games is processed in parts, with one
+    /// call for each part.
     fn add_games(
         &mut self,
         source: &OpenIndex,
@@ -83,16 +82,16 @@ pub(super) trait Collector: Send {
         games: &PassingGames<'_>,
     );
 
-    /// Records that the index `_source`, which contains counts, does not contain the position of the query. The counts
-    /// may be incomplete in this case. By default, does nothing.
+    /// Called if the index `_source`, which contains counts, does not contain the position of the query. If the counts
+    /// are incomplete, the results may then be too low. By default, does nothing.
     fn note_missing(&mut self, _source: &OpenIndex) {}
 
     /// Adds the results of `other`, a collector that ran on another thread, to this collector.
     fn join(&mut self, other: Self);
 }
 
-/// The games that pass the filters, from one part of the list of games that an index stores for a position. They
-/// include games that end in this position.
+/// Games that pass the filters, from one part of the list of games that an index stores for a position. Games that end
+/// in this position are included.
 pub(super) struct PassingGames<'a> {
     /// The distinct moves that were played in the position in the games of this part.
     pub moves: &'a [BookMove],
@@ -106,15 +105,15 @@ impl PassingGames<'_> {
         self.games.len() as u64
     }
 
-    /// Returns an iterator over the games. An item is a pair: the id of a game, and the move that was played in the
-    /// position. The move is [`BookMove::NONE`] if the game ends in the position.
+    /// Returns an iterator over the games. An item is the id of a game, and the move that was played in the position,
+    /// which is [`BookMove::NONE`] if the game ends there.
     pub(super) fn iter(&self) -> impl DoubleEndedIterator<Item = (u32, BookMove)> {
         let games = self.games.iter();
         games.map(|(id, number)| (*id, self.moves[*number as usize]))
     }
 
-    /// Returns an iterator over the games that continue after the position. An item is a pair: the id of a game, and
-    /// the date, ratings and traits of this game. `source` is the index that contains the games.
+    /// Returns an iterator over the games that continue after the position. An item is the id of a game, and a summary
+    /// with its date, ratings and traits. `source` is the index that contains the games.
     pub(super) fn continuing(
         &self,
         source: &OpenIndex,
@@ -166,11 +165,11 @@ pub(super) fn scan<C: Collector>(
     Ok(all)
 }
 
-/// Sums up all games that pass the filters, whatever positions they reached. Skips games whose positions are not
-/// indexed, such as rejected games.
+/// Computes a sum over all games that pass the filters, regardless of the positions that they reached. Skips games
+/// whose positions are not indexed, such as rejected games.
 ///
-/// `add` adds a game to a sum. Its arguments are the sum, the index that contains the game, the filter for this
-/// index, and the id and variant of the game. `join` adds two sums. Each thread has a sum of its own.
+/// `add` adds a game to a sum. Its arguments are the sum, the index that contains the game, the filter for this index,
+/// and the id and variant of the game. `join` adds two sums, because each thread computes a sum of its own.
 pub(super) fn scan_games<T: Default + Send>(
     filters: &SourceFilters<'_>,
     add: impl Fn(&mut T, &OpenIndex, &SourceFilter<'_>, u32, Variant) + Sync,
@@ -192,9 +191,9 @@ pub(super) fn scan_games<T: Default + Send>(
     sums.fold(T::default(), &join)
 }
 
-/// Calls `f` for each game of the index `source` that passes the filters and whose id lies in `range`. `f` receives the
-/// id and the variant of the game. Skips games whose positions are not indexed, such as rejected games. `filter` is the
-/// element of `filters` that belongs to `source`.
+/// Calls `f` with the id and the variant of each game of the index `source` that passes the filters and whose id lies
+/// in `range`. Skips games whose positions are not indexed, such as rejected games. `filter` is the element of
+/// `filters` that belongs to `source`.
 fn for_each_game(
     filters: &SourceFilters<'_>,
     source: &OpenIndex,
@@ -223,7 +222,7 @@ fn for_each_game(
 
 /// Passes the results of a position in `source`, an index of counts, to `collector`. Leaves out results that the filter
 /// `classes` rejects. The position may be stored under any of the keys `subjects`. `split` says how the answer is split
-/// by time, which limits how long the periods of the results may be.
+/// by time, which limits the length of the periods that are summed up.
 ///
 /// # Errors
 ///
@@ -297,8 +296,8 @@ fn scan_periods(
     Ok(())
 }
 
-/// Passes the results `results` of the period `period` to `collector`. Leaves out results whose class (speed and rating
-/// group) the filter `classes` rejects. The whole period must lie in the filter's range of dates.
+/// Passes `results`, the results of the period `period`, to `collector`. Leaves out results whose class (speed and
+/// rating group) the filter `classes` rejects. The whole period must lie in the filter's range of dates.
 fn scan_period(
     classes: &ClassFilter,
     source: &OpenIndex,
@@ -322,7 +321,7 @@ fn scan_period(
     Ok(())
 }
 
-/// Selection the games of a list, and adds the games that pass to the collector `all`. `stored` contains the parts of the
+/// Filters the games of a list, and adds the games that pass to the collector `all`. `stored` contains the parts of the
 /// list in the index `source`, and `filter` is the filter for this index. `filters` contains the filters for all
 /// indexes, which are needed to leave out duplicate games. `new` creates an empty collector for another thread.
 ///
@@ -374,19 +373,19 @@ fn scan_list<C: Collector>(
     Ok(())
 }
 
-/// The buffers for filtering one part of a list of games. They are reused for the next part.
+/// Buffers for filtering one part of a list of games, which are reused for the next part.
 #[derive(Default)]
 struct ScanBuffers {
     /// Whether each game in a range of ids passes.
     passes: Vec<bool>,
-    /// The games of a part; the passing games are at the front.
+    /// The games of a part. After filtering, the games that pass are at the front.
     games: Vec<(u32, u32)>,
 }
 
 impl ScanBuffers {
     /// Finds the games in `part`, a part of a list of games, that pass `filter`. Writes them to the front of the field
     /// `games`, and returns their number. Returns `None` if `part` is malformed or contains an invalid id. An id is
-    /// invalid if no game has it, or if it is not less than `end`, the first id of the next part.
+    /// invalid if no game has it, or if it is `end` or greater; `end` is the first id of the next part.
     fn select(&mut self, filter: &SourceFilter<'_>, part: &List<'_>, end: u32) -> Option<usize> {
         let first = part.first_id()?;
         let end = filter.games().min(end as usize);

@@ -1,7 +1,7 @@
-//! Suggestions of names of players, events and openings for a text that the user is typing.
+//! Suggests names of players, events and openings for a text that the user is typing.
 //!
-//! [`WordIndex`] finds texts by their words. A search word matches every word that begins with it, and
-//! optionally words with typing errors.
+//! [`WordIndex`] finds texts by their words. A search word matches every word that begins with it, and optionally words
+//! with typing errors.
 
 use std::{
     cmp::Reverse,
@@ -38,8 +38,8 @@ const MAX_SUGGESTED: usize = 50;
 /// are ignored.
 const MAX_WORDS: usize = 24;
 
-/// A suggested name of a player, an event or an opening. It comes with the number of its games, and the dates of its
-/// first and its last game.
+/// A suggested name of a player, an event or an opening, with the number of its games and the dates of the first and
+/// the last of them.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Suggestion {
@@ -53,7 +53,7 @@ pub struct Suggestion {
     /// The year and, if known, the month of the last game.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub until: Option<String>,
-    /// The ECO code of the opening; `None` for players and events.
+    /// The ECO code of the opening, or `None` for a player or an event.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub eco: Option<&'static str>,
     /// The moves of the opening in UCI notation, separated by commas; `None` for players and events.
@@ -74,18 +74,18 @@ pub enum SuggestField {
     Opening,
 }
 
-/// The searchable tables of names: one for players, one for events and one for openings. Each table is built when
-/// it is first needed.
+/// The tables in which names are searched: one each for players, events and openings. A table is built when it is first
+/// needed.
 #[derive(Default)]
 pub(super) struct Suggestions {
     tables: [OnceLock<NameTable>; 3],
-    /// Held while a table is built.
+    /// Locked while a table is built, so that only one thread builds it.
     making: Mutex<()>,
 }
 
 impl Suggestions {
-    /// Returns at most `limit` names that the user may mean by `text`, the best matches first. If `source` is given,
-    /// counts only the games of the source with this name. Implements [`Explorer::suggest`](super::Explorer::suggest).
+    /// Returns at most `limit` names that match `text`, the best matches first. If `source` is given, counts only
+    /// the games of the source with this name. Implements [`Explorer::suggest`](super::Explorer::suggest).
     pub(super) fn find(
         &self,
         sources: &Sources,
@@ -140,7 +140,7 @@ impl Suggestions {
             .collect()
     }
 
-    /// Builds all tables, so that later searches need not wait for them.
+    /// Builds all tables, so that later searches do not have to.
     pub(super) fn warm_up(&self, sources: &[OpenIndex]) -> Result<()> {
         let fields = [
             SuggestField::Player,
@@ -170,18 +170,18 @@ impl Suggestions {
     }
 }
 
-/// A table of searchable names, with the number of games of each name in each source. A source is an index of the
-/// explorer.
+/// A table of names that can be searched, with the number of games of each name in each source (an index of the
+/// explorer).
 struct NameTable {
     index: WordIndex,
-    /// The facts about each name, one element for each source that contains the name. The elements of a name are
-    /// adjacent.
+    /// The facts about each name, with one element for each source that contains the name. The elements for the same
+    /// name are adjacent.
     facts: Vec<NameGames>,
-    /// The index in `facts` of the first element of each name, followed by the length of `facts`.
+    /// The index in `facts` of the first element for each name, followed by the length of `facts`.
     starts: Vec<u32>,
-    /// The hash of the words of each name.
+    /// The hash of all words of each name.
     whole: Vec<u64>,
-    /// The moves of each opening; empty in a table of players or events.
+    /// The moves of each opening. Empty in a table of players or events.
     lines: Vec<NamedLine>,
 }
 
@@ -193,7 +193,7 @@ struct NameGames {
     /// The name's number in the source.
     number: u32,
     games: u32,
-    /// The first and the last known date, as date numbers (see [`super::open_index`]). 0 if no date is known.
+    /// The date number of the first game with a known date (see [`super::open_index`]), or 0 if no date is known.
     first: u32,
     last: u32,
 }
@@ -204,16 +204,17 @@ struct NamedLine {
     eco: &'static str,
     name: &'static str,
     uci: String,
-    /// Whether this line has the most games of all lines with the same name, which may have different ECO codes.
+    /// Whether more games reached this line than any other line with the same name. Lines with the same name may have
+    /// different ECO codes.
     is_main: bool,
 }
 
-/// The words of a search text, with their hash and with a flag that says whether one of them may be an ECO code.
+/// The words of a search text, prepared for a search.
 struct WantedWords {
     words: Vec<String>,
-    /// The hash of the words, if there are any.
+    /// The hash of all words, or `None` if there are no words.
     whole: Option<u64>,
-    /// Whether one of the words is an ECO code or the beginning of one.
+    /// Whether at least one of the words is an ECO code or the beginning of one.
     has_code: bool,
 }
 
@@ -274,8 +275,8 @@ impl NameTable {
     }
 }
 
-/// Builds the table of all names of players or events in `sources`. Names that differ only in case share an
-/// entry.
+/// Builds the table of all names of players or events in `sources`, depending on `field`. Names that differ only in
+/// case share an entry.
 fn name_table(sources: &[OpenIndex], field: SuggestField) -> Result<NameTable> {
     let (mut words, mut all) = (Words::default(), Vec::new());
     for (source, number) in sources.iter().zip(0..) {
@@ -377,7 +378,7 @@ impl NameGames {
 }
 
 /// Builds the table of opening names. It has one entry for each pair of a name and an ECO code. If several lines lead
-/// to openings with the same name and code, the entry contains the line that most games reached.
+/// to the same name and code, the entry contains the line that most games reached.
 fn opening_table(sources: &[OpenIndex]) -> Result<NameTable> {
     let mut lines = Vec::new();
     openings::for_each(|opening, moves, _| {
@@ -424,8 +425,8 @@ fn opening_table(sources: &[OpenIndex]) -> Result<NameTable> {
 }
 
 /// Counts the games that reached the position after the moves `uci` and continued from there, and finds the dates of
-/// the first and the last of these games. `uci` contains moves in UCI notation, separated by commas. Returns an element
-/// for each of `sources` that contains such games.
+/// the first and the last of these games. `uci` contains moves in UCI notation, separated by commas. Returns one
+/// element for each of the `sources` that contain such games.
 fn facts_of_line(sources: &[OpenIndex], uci: &str) -> Result<Vec<NameGames>> {
     let line = Line::parse(Variant::Standard, None, uci).expect("the table has legal moves");
     let mut query = Query::new(line, View::Lichess);
@@ -457,9 +458,9 @@ fn facts_of_line(sources: &[OpenIndex], uci: &str) -> Result<Vec<NameGames>> {
 /// letters are ignored.
 const MAX_LETTERS: usize = 256;
 /// The maximum number of letters of a string after Unicode's compatibility decomposition. The decomposition can turn
-/// one letter into up to 18, so [`MAX_LETTERS`] alone does not limit the length enough.
+/// one letter into up to 18 letters, so [`MAX_LETTERS`] alone does not limit the length enough.
 const MAX_DECOMPOSED_LETTERS: usize = 2 * MAX_LETTERS;
-/// The maximum number of letters of a word that are indexed, which limits the time to compare words. Further letters
+/// The maximum number of letters of a word that are indexed, which limits the time for comparing words. Further letters
 /// are ignored.
 const MAX_WORD_LETTERS: usize = 32;
 
@@ -470,10 +471,10 @@ const PARALLEL_WORDS: usize = 8;
 /// The maximum number of typing errors with which an indexed string still matches a search.
 const MAX_ERRORS: u8 = 2;
 
-/// The value that is stored instead of the number of typing errors for an indexed string that does not match.
+/// The value that stands for the number of typing errors in a string that does not match.
 const NO_MATCH: u8 = u8::MAX;
 
-/// Splits `text` into words, and converts them to lower case without accents. Apostrophes are removed, so `D'Arc`
+/// Splits `text` into words, and converts them to lower case without accents. Apostrophes are removed, so that `D'Arc`
 /// is one word.
 pub(super) fn words(text: &str) -> Vec<String> {
     let mut plain = String::new();
@@ -514,11 +515,11 @@ pub(super) fn hash_of(mut words: Vec<String>) -> u64 {
     hasher.finish()
 }
 
-/// The words from which a [`WordIndex`] is built. Each word has the number of the string that contains it.
+/// The words from which a [`WordIndex`] is built, each with the number of the string that contains it.
 #[derive(Default)]
 pub(super) struct Words {
     letters: String,
-    /// For each word: its offset and length in `letters`, and the number of its text.
+    /// The offset and the length of each word in `letters`, and the number of the string that contains it.
     places: Vec<(usize, u8, u32)>,
 }
 
@@ -549,17 +550,17 @@ impl Words {
 
 /// A search index that maps words to the strings that contain them.
 pub(super) struct WordIndex {
-    /// The number of each word. Words are numbered in ascending order.
+    /// Maps each word to its number. Words are numbered in alphabetical order.
     words: Map<Vec<u8>>,
-    /// The index in `texts` of the first text of each word, followed by the length of `texts`.
+    /// The index in `texts` of the first string that contains each word, followed by the length of `texts`.
     starts: Vec<u32>,
-    /// The numbers of the texts that contain each word, concatenated for all words.
+    /// The numbers of the strings that contain each word, concatenated for all words.
     texts: Vec<u32>,
     count: usize,
 }
 
 impl WordIndex {
-    /// Builds an index from `words`. `count` must be greater than the number of every added string.
+    /// Builds an index from `words`. `count` must be greater than the number of every string in `words`.
     pub(super) fn new(mut words: Words, count: usize) -> WordIndex {
         let mut places = std::mem::take(&mut words.places);
         places.par_sort_unstable_by(|a, b| (words.word(*a), a.2).cmp(&(words.word(*b), b.2)));
@@ -617,9 +618,8 @@ impl WordIndex {
         })
     }
 
-    /// Adds up the typing errors of all `words` for each indexed string. `of_word` searches for one word, and returns
-    /// the number of typing errors for each string. The returned sums and the numbers from `of_word` are indexed by the
-    /// number of the string.
+    /// Adds up the numbers of typing errors of all `words` for each indexed string. `of_word` searches for one word,
+    /// and returns the number of typing errors for each string. Both results are indexed by the number of the string.
     fn sum_errors(&self, words: &[String], of_word: impl Fn(&str) -> Vec<u8> + Sync) -> Vec<u8> {
         let mut sums = vec![0u8; self.count];
         for words in words.chunks(PARALLEL_WORDS) {
@@ -643,8 +643,8 @@ impl WordIndex {
         of_word
     }
 
-    /// Finds the first word of the index that is greater than or equal to `letters`. Returns the index in the field
-    /// `texts` at which the strings that contain this word begin.
+    /// Finds the first word of the index that is equal to `letters` or follows it in alphabetical order. Returns the
+    /// index in the field `texts` at which the strings that contain this word begin.
     fn first_offset(&self, letters: &[u8]) -> usize {
         let mut from = self.words.range().ge(letters).into_stream();
         match from.next() {
@@ -671,9 +671,9 @@ impl WordIndex {
         }
     }
 
-    /// Finds the strings that contain a word similar to `word`, in which at most `max_errors` letters are omitted,
-    /// added, replaced or transposed. Sets their numbers of typing errors in `of_word`, unless the number is already
-    /// smaller. `of_word` is indexed by the number of the string.
+    /// Finds the strings that contain a word similar to `word`. Two words are similar if at most `max_errors` letters
+    /// were omitted, added, replaced or swapped. Sets the number of typing errors of each such string in `of_word`,
+    /// unless the number is already smaller. `of_word` is indexed by the number of the string.
     fn mark_mistyped(&self, word: &str, max_errors: u8, of_word: &mut [u8]) {
         static BUILDERS: [OnceLock<LevenshteinAutomatonBuilder>; 2] =
             [const { OnceLock::new() }; 2];

@@ -353,7 +353,7 @@ pub(super) fn scores_of_all_games(filters: &SourceFilters<'_>, line: &Line) -> P
 #[derive(Default)]
 struct GameCount {
     games: u64,
-    /// Whether the number is too low or unknown, because rare positions were removed from a source.
+    /// Whether the number may be too low, because rare positions were removed from a source.
     is_incomplete: bool,
 }
 

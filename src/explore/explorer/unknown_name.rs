@@ -1,4 +1,4 @@
-//! Names in filters that occur in no game, and similar names that do occur.
+//! Finds names in filters that occur in no game, and suggests similar names that do occur.
 
 use std::{cell::OnceCell, cmp::Reverse, fmt};
 
@@ -13,7 +13,7 @@ use crate::{
     },
 };
 
-/// The number of names after which a search checks whether it was cancelled.
+/// The number of names after which a search checks whether it has been cancelled.
 const NAMES_PER_CANCEL_CHECK: u32 = 1024;
 
 /// A name in [`Selection`] that occurs in no game, with similar names that do occur.
@@ -30,25 +30,24 @@ pub struct UnknownName {
     how: NameMatch,
 }
 
-/// The role of a name in a game: the name of a player or of an event.
+/// The role of a name in a game: a player or an event.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 enum NameRole {
     Player,
     Event,
 }
 
-/// The player names that match the filters by player and by opponent in [`Selection`]. Only names that occur in games are
-/// included. The names with the most games come first.
+/// The names of players that match the filters by player and by opponent in [`Selection`]. Only names that occur in
+/// games are included. The names with the most games come first.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct MatchedNames {
-    /// The names that the filter by player matches, at most 100. Empty if there is no such filter.
+    /// The names that match the filter by player, at most 100. Empty if there is no such filter.
     pub players: Vec<String>,
-    /// The names that the filter by opponent matches, at most 100. Empty if there is no such filter.
+    /// The names that match the filter by opponent, at most 100. Empty if there is no such filter.
     pub opponents: Vec<String>,
-    /// The name that both filters match, or `None` if there is no such name. If there are several, the one with the
-    /// most games.
+    /// The name with the most games among those that match both filters, or `None` if no name matches both.
     pub both: Option<String>,
-    /// Messages about filters that match more names than they contain. Each message is a single line of text.
+    /// Messages about filters that match more different names than the user wrote, one line each.
     pub notes: Vec<String>,
 }
 
@@ -100,7 +99,7 @@ pub(super) fn unknown_names(sources: &Sources, filters: &Selection) -> Result<Ve
     Ok(unknown)
 }
 
-/// Returns the names of players that the filters by player and by opponent match. Implements
+/// Returns the names of players that match the filters by player and by opponent. Implements
 /// [`Explorer::matched_names`](super::Explorer::matched_names).
 pub(super) fn matched_names(sources: &Sources, filters: &Selection) -> Result<MatchedNames> {
     let mut players = PlayerNames::new(filters.player.clone(), filters.name_match());
@@ -124,9 +123,8 @@ pub(super) fn matched_names(sources: &Sources, filters: &Selection) -> Result<Ma
     })
 }
 
-/// Finds the names of players in `source` that match a filter. Returns a map from the number of each such name to the
-/// number of games with this name. `wanted` contains the names in the filter, and `how` says how the filter compares
-/// names.
+/// Finds the names of players in `source` that match a filter. Returns a map from the number of each such name to its
+/// number of games. `wanted` contains the names in the filter, and `how` says how the filter compares names.
 fn matched_numbers(
     source: &OpenIndex,
     wanted: &[String],
@@ -148,8 +146,8 @@ fn matched_numbers(
     Ok(games)
 }
 
-/// Adds names of `source` to `names`. `games` maps the number of each name to the number of games with this name. Adds
-/// the names with the most games first, because `names` ignores further names after a limit.
+/// Adds names of `source` to `names`. `games` maps the number of each name to its number of games. The names with the
+/// most games are added first, because `names` ignores further names once it is full.
 fn add_names(
     source: &OpenIndex,
     games: &FxHashMap<u32, u64>,
@@ -163,8 +161,7 @@ fn add_names(
     Ok(())
 }
 
-/// Returns the names in each condition on names. Each group comes with its role: whether its names are those of players
-/// or of events.
+/// Returns the names in each filter by name, with the role that the filter looks at: player or event.
 fn groups(filters: &Selection) -> [(&[String], NameRole); 5] {
     [
         (&filters.player, NameRole::Player),
@@ -175,17 +172,17 @@ fn groups(filters: &Selection) -> [(&[String], NameRole); 5] {
     ]
 }
 
-/// A search for names in the games of the selected sources. The names of all players are collected when the search
-/// first needs them, and so are the names of all events.
+/// A search for names in the games of the selected sources. The names of all players are collected when they are first
+/// needed, and so are the names of all events.
 struct NameSearch<'a> {
     sources: Vec<&'a OpenIndex>,
     how: NameMatch,
-    /// Returns `false` to cancel the search.
+    /// A function that returns `false` to cancel the search.
     should_continue: &'a dyn Fn() -> bool,
-    /// The numbers of the names of players in each source, with their numbers of games, collected when they are first
+    /// For each source, the number of games of each player, keyed by the number of the name. Collected when it is first
     /// needed.
     players: OnceCell<Vec<FxHashMap<u32, u64>>>,
-    /// The numbers of the names of events in each source, with their numbers of games, collected when they are first
+    /// For each source, the number of games of each event, keyed by the number of the name. Collected when it is first
     /// needed.
     events: OnceCell<Vec<FxHashMap<u32, u64>>>,
 }
@@ -205,9 +202,9 @@ impl<'a> NameSearch<'a> {
         }
     }
 
-    /// Returns an iterator over the selected sources, each with the names that occur in its games: the names of players or
-    /// of events, depending on `role`. A map contains the number of games for the number by which the index stores each
-    /// name.
+    /// Returns an iterator over the selected sources, each with the names of players or events (depending on `role`)
+    /// that occur in its games. The map contains the number of games of each name, keyed by the number of the name in
+    /// the source.
     fn used(&self, role: NameRole) -> impl Iterator<Item = (&'a OpenIndex, &FxHashMap<u32, u64>)> {
         let used = match role {
             NameRole::Player => &self.players,
@@ -268,13 +265,13 @@ impl<'a> NameSearch<'a> {
         })
     }
 
-    /// Calls `f` with the names of all players or of all events that occur in games, depending on `role`, and with the
-    /// number of games of each. Stops when `f` returns `false`.
+    /// Calls `f` with the name of each player or event (depending on `role`) that occurs in games, and its number of
+    /// games. Stops when `f` returns `false`.
     ///
     /// # Errors
     ///
-    /// Returns [`Error::Interrupted`] if the function `should_continue` of this search returns `false`, which cancels
-    /// the search. Returns an error if an index is damaged.
+    /// Returns [`Error::Interrupted`] if the search is cancelled because its function `should_continue` returns
+    /// `false`. Returns an error if an index is damaged.
     fn for_each(&self, role: NameRole, mut f: impl FnMut(&str, u64) -> bool) -> Result<()> {
         for (source, used) in self.used(role) {
             let (mut wants_more, mut should_continue, mut names) =
@@ -301,8 +298,8 @@ impl<'a> NameSearch<'a> {
     }
 }
 
-/// Returns an iterator over the numbers of the names in the games of `source`. The names are those of players or of
-/// events, depending on `role`. A number is repeated for each game that contains the name.
+/// Returns an iterator over the number of the player's or event's name (depending on `role`) in each game of `source`.
+/// A number is repeated for each game that contains the name.
 fn numbers_in(source: &OpenIndex, role: NameRole) -> impl Iterator<Item = u32> {
     let (players, events) = match role {
         NameRole::Player => (&source.rows.players[..], &[][..]),

@@ -1,14 +1,14 @@
-//! Lines in which a player scores less than the other games predict, and the number of such lines that chance alone
-//! would list.
+//! Finds lines in which a player scores worse than the player's other games predict, and estimates how many such lines
+//! chance alone would produce.
 //!
 //! A difference between the score after a line and the [expected score](super::expectation) is partly due to chance. It
-//! is therefore reduced, by the empirical Bayes estimate of B. Efron and C. Morris (Data Analysis Using Stein's
-//! Estimator and Its Generalizations, 1975): it is multiplied by t²/(t² + s²), where t is the standard deviation of the
-//! true differences, and s that of the difference by chance.
+//! is therefore reduced by the empirical Bayes estimate of B. Efron and C. Morris (Data Analysis Using Stein's
+//! Estimator and Its Generalizations, 1975): the difference is multiplied by t²/(t² + s²), where t is the standard
+//! deviation of the true differences, and s the standard deviation of the differences that chance causes.
 //!
-//! Many lines are judged, and the games of a line belong to its beginnings, too. The number of lines that chance would
-//! list is therefore simulated: the results of all games are drawn with the expected scores, and the same rules choose
-//! lines from them.
+//! Many lines are judged, and the games of a line also belong to all shorter lines with which it begins. The number of
+//! lines that chance would produce is therefore simulated: the results of all games are drawn at random with the
+//! expected scores, and the same rules choose lines from them.
 
 use rayon::prelude::*;
 
@@ -18,31 +18,31 @@ use super::{
 };
 use crate::json::rounded;
 
-/// The standard deviation of the true differences between scores and expected scores. For 927 openings of 60 masters
-/// with 10 to 99 games, 0.037 is likeliest.
+/// The standard deviation of the true differences between scores and expected scores. For 927 openings of 60 masters,
+/// with 10 to 99 games each, the most likely value is 0.037.
 const TRUE_DEVIATION: f64 = 0.04;
 
-/// The minimum expected loss of points per game of a listed line.
+/// The minimum number of points per game that a listed line is expected to cost the player.
 const MIN_LISTED_LOSS: f64 = 0.005;
 
-/// The number of simulations. With 400, the mean number of lines has a standard error of less than 0.1.
+/// The number of simulations. With 400 simulations, the standard error of the mean number of lines is less than 0.1.
 const SIMULATIONS: u64 = 400;
 
 /// A line whose score is compared with the expected score.
 pub(super) struct JudgedLine {
     /// The moves of the line in UCI notation.
     pub play: Vec<String>,
-    /// The probability of the line.
+    /// The probability that a game follows the line.
     pub chance: f64,
-    /// The expected points in the player's finished games that reached the end of the line.
+    /// The points that the player was expected to score in the finished games that reached the end of the line.
     pub expected: Expectation,
-    /// The indexes of these games in the list of all finished games of the player, in ascending order.
+    /// The indexes of these games in the list of all of the player's finished games, in ascending order.
     pub games: Vec<u32>,
 }
 
-/// Returns the points that a player is expected to lose per game because of a line. `chance` is the probability of the
-/// line, and `lost` the number of points by which the player's points are below `expected`. Returns `None` if chance may
-/// explain the loss, or if it is small.
+/// Returns the number of points per game that a line is expected to cost a player. `chance` is the probability of the
+/// line, and `lost` is the number of points that the player scored less than `expected`. Returns `None` if the loss may
+/// be due to chance, or if it is small.
 pub(super) fn expected_loss(chance: f64, lost: f64, expected: Expectation) -> Option<f64> {
     let games = expected.games as f64;
     let (lost, deviation) = (lost / games, expected.deviation / games);
@@ -51,14 +51,14 @@ pub(super) fn expected_loss(chance: f64, lost: f64, expected: Expectation) -> Op
     (lost > QUANTILE * deviation && loss >= MIN_LISTED_LOSS).then_some(loss)
 }
 
-/// Returns `true` if one of two lines is the beginning of the other.
+/// Returns `true` if one of two lines of moves is the beginning of the other.
 pub(super) fn are_related(one: &[String], other: &[String]) -> bool {
     one.starts_with(other) || other.starts_with(one)
 }
 
-/// Returns the mean number of `lines` that would be listed, of at most `most`, if the player had no weaknesses. `form`
-/// describes the player's results in all finished games, and `ratings` contains the ratings of the opponents in them, 0 if
-/// unknown.
+/// Returns how many of `lines` would be listed, on average, if the player had no weaknesses. At most `most` lines are
+/// listed. `form` describes the player's results in all finished games, and `ratings` contains the ratings of the
+/// opponents in these games, 0 if unknown.
 pub(super) fn listed_by_chance(
     form: &Form,
     ratings: &[u16],
@@ -104,11 +104,12 @@ pub(super) fn listed_by_chance(
     listed as f64 / SIMULATIONS as f64
 }
 
-/// The chances of the results of a game, from which a simulation draws its result.
+/// The probabilities of the results of a game, from which a simulation draws a result.
 struct SimulatedGame {
     expected: f64,
     draw_chance: f64,
-    /// The derivative of the expected score by the player's strength, or `None` if the expected score is an average.
+    /// The derivative of the expected score with respect to the player's strength, or `None` if the expected score is
+    /// an average and does not depend on it.
     slope: Option<f64>,
 }
 
@@ -122,7 +123,8 @@ impl SimulatedGame {
         }
     }
 
-    /// Returns the expected points minus the points of a simulated result. `random` is a random number from 0 to 1.
+    /// Returns by how many points a simulated result is below the expected score. `random`, a random number from 0 to
+    /// 1, determines the result.
     fn lost(&self, random: f64) -> f64 {
         let wins = self.expected - self.draw_chance / 2.0;
         self.expected
@@ -134,17 +136,17 @@ impl SimulatedGame {
     }
 }
 
-/// The points that a player lost in some simulated games, compared with the expected points.
+/// The difference between the expected and the actual points in some simulated games.
 #[derive(Default)]
 struct LostPoints {
     lost: f64,
     games: f64,
     expected: f64,
-    /// The parts of these numbers in games whose expected score follows from a rating.
+    /// The value of `lost` for the games whose expected score follows from the opponent's rating.
     lost_by_rating: f64,
     games_by_rating: f64,
     expected_by_rating: f64,
-    /// The sum of the slopes of these games.
+    /// The sum of the slopes of the games whose expected score follows from the opponent's rating.
     slopes: f64,
 }
 
@@ -161,9 +163,9 @@ impl LostPoints {
         }
     }
 
-    /// Returns the points that the player lost in these games, compared with the points that the player's results in the
-    /// other games of `all` predict. To first order, the player's strength changes by the points lost in the other games,
-    /// divided by the sum of their slopes.
+    /// Returns how many points the player lost in these games, compared with a prediction from the other games of
+    /// `all`. To first order, the strength that the other games suggest differs from the player's form by the points
+    /// lost in them, divided by the sum of their slopes.
     fn compared_with(&self, all: &LostPoints) -> f64 {
         let (mut lost, mut by_average, mut expected) = (self.lost, self.games, self.expected);
         if all.games_by_rating > self.games_by_rating {
