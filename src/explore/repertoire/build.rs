@@ -1,4 +1,5 @@
-//! Building a repertoire: one move of the player in each position, and the opponent's replies that are likely enough.
+//! Builds a repertoire: one move of the player in each position, for all replies of the opponent that are likely
+//! enough.
 
 use std::cmp::Reverse;
 
@@ -18,13 +19,13 @@ use crate::{
     progress::Meter,
 };
 
-/// A rule by which [`build`] chooses the repertoire's move from the moves that were played in a position. If several
-/// moves are equally good, the one with the most games is chosen.
+/// A rule by which [`build`] chooses the repertoire's move in a position from the moves that were played there. Of
+/// several equally good moves, the one with the most games is chosen.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum OwnMoveRule {
-    /// Chooses the move with the highest score. The score is measured by the lower bound of its Wilson interval, so
-    /// that a few lucky games do not decide. A move that was played in fewer than 1 % of the games of the position is
-    /// chosen only if this is true of all moves.
+    /// Chooses the move with the highest score, measured by the lower bound of its Wilson interval, so that a few lucky
+    /// games do not decide. A move that was played in fewer than 1 % of the games of the position is chosen only if no
+    /// move was played in more.
     Score,
     /// Chooses the move with the most games.
     Games,
@@ -44,7 +45,7 @@ impl OwnMoveRule {
     }
 
     /// Returns the best of `moves` by this rule, or `None` if `moves` is empty. All `moves` must belong to the same
-    /// position, in which the side `turn` is to move.
+    /// position, in which `turn` is the side to move.
     fn best(self, moves: Vec<TreeMove>, turn: Color) -> Option<TreeMove> {
         let games: u64 = moves.iter().map(TreeMove::games).sum();
         let is_rare = |mv: &TreeMove| mv.games().saturating_mul(100) < games;
@@ -65,9 +66,9 @@ impl OwnMoveRule {
     }
 }
 
-/// Chooses a move for the repertoire's side in the position `pos` from `moves`, by the rule `by`. `moves` contains the
-/// moves of `source` in `pos`, or some of them. If `moves` is empty, chooses the legal move after which `source` has
-/// the most games. Returns `None` if `source` has no games after any legal move.
+/// Chooses a move for the repertoire's side in the position `pos` by the rule `by`. The candidates are `moves`, which
+/// are all or some of the moves of `source` in `pos`. If `moves` is empty, chooses the legal move after which `source`
+/// has the most games. Returns `None` if `source` has no games after any legal move.
 ///
 /// # Errors
 ///
@@ -101,43 +102,44 @@ pub(super) fn answer_of(
 
 /// The options for building a repertoire with [`build`].
 pub struct Build<'a> {
-    /// The position in which lines start.
+    /// The position in which all lines start.
     pub start: &'a VariantPosition,
-    /// The side of the repertoire.
+    /// The side for which the repertoire is built.
     pub color: Color,
-    /// The source of the moves that were played.
+    /// The source of the moves that were played in games.
     pub source: &'a OpenedSource,
-    /// A repertoire whose moves are kept, or `None`. Where this repertoire contains a move, no move is chosen.
+    /// An earlier repertoire whose moves are kept, if any. Where it contains a move, no new move is chosen.
     pub keep: Option<&'a OpenedSource>,
-    /// The rule that chooses the other moves of the player.
+    /// The rule by which all other moves of the player are chosen.
     pub by: OwnMoveRule,
-    /// The rarity up to which replies are answered: a reply is answered if at least 1 in `one_in` games is expected
-    /// to reach the position after it.
+    /// Determines how likely a reply must be to get an answer: 1 in `one_in` games must be expected to reach the
+    /// position after the reply.
     pub one_in: f64,
-    /// The minimum number of games of a chosen move. A line ends where no move reaches the minimum. `None` means a
-    /// minimum that grows with the number of games in the first position: the square root of this number, divided by
-    /// 25 and rounded down. This is 0 for up to 624 games, 10 for 67,000, and 40 for a million. This default does not
-    /// exclude moves without games that lead to positions with games.
+    /// The minimum number of games of a chosen move. A line ends where no move reaches this minimum.
+    ///
+    /// `None` means a minimum that grows with the number of games in the first position: the square root of this
+    /// number, divided by 25 and rounded down. This is 0 for up to 624 games, 10 for 67,000, and 40 for a million. With
+    /// this default, a move without games may be chosen if it leads to a position with games.
     pub min_game: Option<u64>,
-    /// The maximum length of lines in half-moves, or `None` for no limit. The last half-move of a line is the player's.
+    /// The maximum length of lines in half-moves, or `None` for no limit. A line always ends with a move of the player.
     pub max_ply: Option<usize>,
     /// The maximum memory for positions, in bytes.
     pub memory: usize,
-    /// Reports progress, and can cancel the build.
+    /// Receives the progress, and can cancel the build.
     pub meter: &'a Meter,
 }
 
-/// A repertoire that [`build`] has built. As a [`MoveSource`], it returns the moves of the repertoire's side, and the
-/// opponent's replies that the repertoire answers.
+/// A repertoire that [`build`] has built. As a [`MoveSource`], it returns the moves of the repertoire's side, and those
+/// replies of the opponent that the repertoire answers.
 #[derive(Debug)]
 pub struct Built {
     /// The side of the repertoire.
     color: Color,
     moves: FxHashMap<u64, Vec<TreeMove>>,
-    /// The probability that a game reaches the position after each move. A key consists of the identity of the
-    /// position before the move, and the move.
+    /// The probability that a game reaches the position after each move. A key is the move, with the identity (a hash)
+    /// of the position before it.
     reach: FxHashMap<(u64, BookMove), f64>,
-    /// The numbers of positions and moves.
+    /// The numbers of positions and moves in the repertoire.
     pub summary: BuildSummary,
     /// The opening families that the repertoire covers. The family with the most answers comes first.
     pub openings: Vec<CoveredOpening>,
@@ -157,15 +159,15 @@ pub struct CoveredOpening {
 /// The numbers of positions and moves in a repertoire that [`build`] has built.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug, Serialize)]
 pub struct BuildSummary {
-    /// The minimum number of games that a chosen move needed.
+    /// The minimum number of games of a chosen move that was in effect.
     pub min_game: u64,
-    /// The number of positions in which the player has a move. Does not count positions of `Build::keep` that the games
-    /// do not reach.
+    /// The number of positions in which the player has a move. Positions of the kept repertoire `Build::keep` that the
+    /// games do not reach are not counted.
     pub answers: u64,
-    /// The number of the player's moves in these positions that were kept from another repertoire.
+    /// The number of the player's moves in these positions that were kept from an earlier repertoire.
     pub kept: u64,
-    /// The number of the player's moves that no game of the source played in their position. These moves lead to
-    /// positions with games of the source.
+    /// The number of the player's moves that were never played in their position. They lead to positions that other
+    /// games of the source reached.
     pub without_games: u64,
     /// The number of chosen moves that were played in only one game of the source.
     pub single_game: u64,
@@ -174,18 +176,18 @@ pub struct BuildSummary {
     pub unanswered: u64,
 }
 
-/// A number slightly below 1. Products of probabilities are compared with this number instead of 1, because rounding
-/// errors can make a product slightly smaller than 1.
+/// A number slightly below 1, with which products of probabilities are compared instead of 1, because rounding errors
+/// can make a product slightly too small.
 const ALMOST_ONE: f64 = 1.0 - 1e-9;
 
-/// Builds a repertoire for one side. In each position in which this side is to move, keeps the moves of the repertoire
+/// Builds a repertoire for one side. In each position with this side to move, keeps the moves of the repertoire
 /// `build.keep` or, if it has none there, chooses one move. Follows each reply of the opponent that is likely enough
 /// (see [`Build::one_in`]).
 ///
 /// # Errors
 ///
 /// Returns an error if a source cannot be read, if the source contains no move in the first position, or if the
-/// positions need more than `build.memory`. Also returns an error if moves are chosen by results but the source
+/// positions need more memory than `build.memory`. Also returns an error if moves are chosen by results but the source
 /// contains only weights.
 pub fn build(build: &Build<'_>) -> Result<Built> {
     let walk = Propagation {
@@ -263,7 +265,7 @@ pub fn build(build: &Build<'_>) -> Result<Built> {
     })
 }
 
-/// Returns the opening families of the positions after the moves of the side `color`.
+/// Returns the families of the openings that the moves of the side `color` reach.
 fn covered_openings(graph: &ReachGraph, color: Color) -> Vec<CoveredOpening> {
     let mut answers: FxHashMap<&str, u64> = FxHashMap::default();
     for (id, node) in (0..).zip(&graph.nodes) {
@@ -292,9 +294,9 @@ fn covered_openings(graph: &ReachGraph, color: Color) -> Vec<CoveredOpening> {
 }
 
 impl Built {
-    /// Creates the repertoire of the side `color` from `graph`, the graph of the positions that a walk has visited. The
-    /// repertoire contains the moves of this side, and the opponent's replies that this side answers. The moves in each
-    /// position are sorted by number of games in descending order. `summary` is stored in the result.
+    /// Creates the repertoire of the side `color` from `graph`, the graph of positions that a walk has visited. The
+    /// repertoire contains the moves of this side, and those replies of the opponent that this side answers. The moves
+    /// in each position are sorted by number of games in descending order. `summary` is stored in the result.
     pub(super) fn of(graph: &ReachGraph, color: Color, summary: BuildSummary) -> Built {
         let mut built = Built {
             color,
@@ -331,15 +333,15 @@ impl Built {
         built
     }
 
-    /// Returns the text of a comment on the move `branch`, for a PGN file. `comments` says how detailed the text is.
+    /// Returns the comment on the move `branch` for a PGN file. `comments` says how detailed it is:
     ///
-    /// - A full comment contains the number of games and the score of the move. For a move of the opponent, it also says
-    ///   how likely the position after the move is: `1 in 12.5` means one game in 12.5.
-    /// - A [short](CommentDetail::Short) comment contains only the score of a move of the repertoire's side, or only the
-    ///   likelihood after a move of the opponent.
-    /// - The text is empty for [`CommentDetail::None`].
+    /// - A full comment contains the number of games and the score of the move. For a move of the opponent, it also
+    ///   says how likely the position after the move is: `1 in 12.5` means one game in 12.5.
+    /// - A [short](CommentDetail::Short) comment contains only the score of a move of the repertoire's side, or only
+    ///   the likelihood after a move of the opponent.
+    /// - With [`CommentDetail::None`], the comment is empty.
     ///
-    /// The text is `kept` for a move that comes from the earlier repertoire `build.keep` instead of the games.
+    /// The comment is `kept` for a move that was taken from the earlier repertoire `build.keep`.
     pub fn comment(&self, branch: &Branch<'_>, comments: CommentDetail) -> String {
         if comments == CommentDetail::None {
             return String::new();
@@ -375,10 +377,10 @@ impl Built {
 pub enum CommentDetail {
     /// No comments.
     None,
-    /// The score of each move of the repertoire's side, and how likely the position after each reply is: `1 in 12.5`
-    /// means that one of 12.5 games is expected to reach it.
+    /// The score of each move of the repertoire's side, and how likely the position after each reply of the opponent
+    /// is. For example, `1 in 12.5` means that one of 12.5 games is expected to reach it.
     Short,
-    /// The number of games and the score of each move, and how likely the position after each reply is.
+    /// The number of games and the score of each move, and how likely the position after each reply of the opponent is.
     #[default]
     Full,
 }

@@ -1,4 +1,5 @@
-//! Checking games against repertoires: at which move each game leaves the repertoire, and which side leaves it.
+//! Checks games against repertoires: finds the move at which each game leaves the repertoire, and the side that leaves
+//! it.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde::Serialize;
@@ -22,78 +23,78 @@ use crate::{
 
 /// The options for checking games against repertoires with [`check`].
 pub struct Check<'a> {
-    /// The repertoire of each side. At least one side must have one.
+    /// The repertoire of each side. At least one side must have a repertoire.
     pub repertoires: ByColor<Option<&'a OpenedSource>>,
-    /// The games to check. [`Selection::player`] must have the color of a repertoire, and the opponent the other color. If
-    /// both players have a name of the player, the game is checked once, as White's if White has a repertoire. Duplicates
-    /// are not recognized.
+    /// The filter that selects the games to check. In a checked game, [`Selection::player`] has the color of a
+    /// repertoire. If the names of both players match, the game is checked only once, from White's side if there is a
+    /// repertoire for White. Duplicates are not recognized.
     pub filter: &'a Selection,
     /// Whether each [`CheckedGame`] contains the text of the game.
     pub with_text: bool,
 }
 
-/// The half-move with which a game left a repertoire, and the moves that the repertoire contains instead.
+/// The half-move with which a game left a repertoire, and the moves that the repertoire contains in its place.
 #[derive(Clone, PartialEq, Default, Debug, Serialize)]
 pub struct Departure {
     /// The FEN of the position before the half-move, or `None` if `mv` is `None`.
     pub fen: Option<String>,
-    /// The number of the move as PGN writes it, `12.` or `12...`, or `None` if `mv` is `None`.
+    /// The number of the move as in PGN, `12.` or `12...`, or `None` if `mv` is `None`.
     pub number: Option<String>,
-    /// The half-move in SAN. `None` if neither side left the repertoire, or if the repertoire contains no move at the
-    /// start.
+    /// The half-move in SAN. `None` if the game did not leave the repertoire, or if the repertoire contains no move at
+    /// the start.
     #[serde(rename = "move")]
     pub mv: Option<String>,
-    /// The moves of the repertoire in the position before the half-move, in SAN and sorted: the player's moves, or
-    /// the replies that the repertoire answers.
+    /// The moves of the repertoire in the position before the half-move, in SAN and sorted. If the player is to move,
+    /// they are the player's moves; otherwise, they are the replies that the repertoire answers.
     pub repertoire: Vec<String>,
-    /// Whether the half-move follows the end of a line: it is the opponent's, and the repertoire answers no reply in
-    /// the position before it.
+    /// Whether a line of the repertoire ends before the half-move: the half-move is the opponent's, and the repertoire
+    /// answers no move in the position before it.
     pub is_line_end: bool,
 }
 
 /// The result of checking a game against the repertoire of one side.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct CheckedGame {
-    /// The number of the game among all games, counted from 0, as in an index of the same games.
+    /// The number of the game among all games, counted from 0. An index of the same games uses the same number.
     pub game: u64,
-    /// The side of the repertoire.
+    /// The side for which the repertoire contains moves.
     #[serde(serialize_with = "json::color")]
     pub color: Color,
     /// The name of White.
     pub white: String,
     /// The name of Black.
     pub black: String,
-    /// The result as PGN writes it: `1-0`, `0-1`, `1/2-1/2` or `*`.
+    /// The result as in PGN: `1-0`, `0-1`, `1/2-1/2` or `*`.
     pub result: &'static str,
-    /// The side that left the repertoire for good, or `None` if the game did not leave it.
+    /// The side that left the repertoire and after which the game did not return to it, or `None` if the game did not
+    /// leave the repertoire.
     pub left_by: Option<Side>,
-    /// The number of the half-move with which the game left, from 1: the player's move that is not in the repertoire,
-    /// or the opponent's move after which the repertoire contains no move. 0 if the repertoire contains no move at
-    /// the start; `None` if the game did not leave the repertoire.
+    /// The number, counted from 1, of the half-move with which the game left the repertoire. It is a move of the player
+    /// that is not in the repertoire, or a move of the opponent after which the repertoire contains no move. 0 if the
+    /// repertoire contains no move at the start; `None` if the game did not leave the repertoire.
     pub ply: Option<usize>,
-    /// The half-move with which the game left.
+    /// The half-move with which the game left the repertoire.
     #[serde(flatten)]
     pub departure: Departure,
-    /// The number of the player's moves that the repertoire contains, up to the half-move with which the game left for
+    /// The number of the player's moves that are in the repertoire, up to the half-move with which the game left it for
     /// good.
     pub stayed: usize,
-    /// Whether the game never reached a position of the repertoire, for example because it has another opening.
+    /// Whether the game never reached a position of the repertoire, for example because it begins with another opening.
     pub is_elsewhere: bool,
     /// The reason why the rest of the game cannot be played, or `None` if the whole game was played. The moves before
     /// the fault are checked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
-    /// The text of the game with a comment where it left the repertoire, if [`Check::with_text`] is set; otherwise
-    /// empty. If a game is checked for both sides, only the first of its results contains the text, with both
-    /// comments.
+    /// The text of the game with a comment where it left the repertoire. Empty unless [`Check::with_text`] is set. If a
+    /// game is checked for both sides, only the first of its two results contains the text, with both comments.
     #[serde(skip)]
     pub text: Vec<u8>,
-    /// Whether the game counts in the summary: at least one of its moves can be played.
+    /// Whether the game counts in the summary, because at least one of its moves can be played.
     #[serde(skip)]
     pub is_checked: bool,
     #[serde(skip)]
     key: DeviationKey,
-    /// The start position, and the moves before the game left the repertoire.
+    /// The start position of the game, and the moves before the half-move with which it left the repertoire.
     #[serde(skip)]
     before: (VariantPosition, Vec<Move>),
     #[serde(skip)]
@@ -102,13 +103,13 @@ pub struct CheckedGame {
     stats: Wdl,
 }
 
-/// The key by which [`CheckTotals`] groups equal deviations from a repertoire. It consists of a flag, the side that
-/// left the repertoire, the identity (a hash) of the position before the move, and the move. The flag is `true` if the
-/// repertoire is for White.
+/// The key by which [`CheckTotals`] groups equal deviations from a repertoire. Its elements are whether the repertoire
+/// is for White, the side that left the repertoire, the identity (a hash) of the position before the move, and the
+/// move.
 type DeviationKey = (bool, Option<Side>, u64, BookMove);
 
-/// The number of games, and the player's results in them. A game without a result counts in `games`, but not in
-/// `stats`.
+/// The number of games in a group of checked games, and the player's results in them. A game without a result counts in
+/// `games`, but not in `stats`.
 #[derive(Copy, Clone, PartialEq, Debug, Default, Serialize)]
 pub struct CheckedResults {
     /// The number of games.
@@ -135,18 +136,18 @@ impl CheckedResults {
 /// A half-move with which one or more games left a repertoire, and the results of these games.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Deviation {
-    /// The side of the repertoire.
+    /// The side for which the repertoire contains moves.
     #[serde(serialize_with = "json::color")]
     pub color: Color,
     /// The side that left the repertoire.
     pub left_by: Side,
-    /// The moves before the half-move, in SAN with move numbers. If several games left with the half-move, these are
-    /// the moves of the first game.
+    /// The moves before the half-move, in SAN with move numbers. If games reached the half-move by different moves,
+    /// these are the moves of the first game.
     pub line: String,
     /// The half-move.
     #[serde(flatten)]
     pub departure: Departure,
-    /// The games, and the player's results in them.
+    /// The number of games that left the repertoire with the half-move, and the player's results in them.
     #[serde(flatten)]
     pub results: CheckedResults,
 }
@@ -157,32 +158,34 @@ pub struct Deviation {
 pub struct CheckSummary {
     /// The number of games that were read.
     pub read: u64,
-    /// The checked games that stayed in the repertoire. A game that is checked for both sides counts twice.
+    /// The checked games that never left the repertoire. A game that is checked for both sides counts twice.
     pub stayed: CheckedResults,
     /// The checked games in which the player left the repertoire.
     pub left_by_player: CheckedResults,
     /// The checked games in which the opponent left the repertoire before the end of a line.
     pub left_by_opponent: CheckedResults,
-    /// The checked games that followed the repertoire to the end of a line: [`Departure::is_line_end`] is `true`.
+    /// The checked games that followed the repertoire to the end of a line, so that [`Departure::is_line_end`] is
+    /// `true`.
     pub line_ended: CheckedResults,
     /// The checked games that never reached a position of the repertoire, such as games of other openings.
     pub elsewhere: CheckedResults,
-    /// The mean number of the player's moves in the repertoire before a game left for good. Games of other openings do
-    /// not count.
+    /// The mean number of moves of the repertoire that the player made before a game left it for good. Games of other
+    /// openings are not included.
     pub own_moves: f64,
-    /// The number of games in which the player made at least 1, 2, 3, ... moves of the repertoire before the game
-    /// left for good.
+    /// The number of games in which the player made at least 1, 2, 3, ... moves of the repertoire before the game left
+    /// it for good.
     pub depth: Vec<u64>,
-    /// The number of positions in the games in which the repertoire contains several moves. Each of these moves is
-    /// accepted.
+    /// The number of positions reached in the games for which the repertoire contains several moves. Each of these
+    /// moves is accepted.
     pub contradictions: u64,
     /// The deviations, sorted by the number of games in descending order.
     pub deviations: Vec<Deviation>,
-    /// The names of players that [`Selection::player`] matched in checked games, sorted by number of games in descending
-    /// order. Contains at most 100 names, selected from the first 10,000 names that match.
+    /// The names of players in the checked games that match [`Selection::player`], sorted by number of games in
+    /// descending order. Contains at most 100 names, which are chosen from the first 10,000 names that match.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub matched_players: Vec<String>,
-    /// Warnings about games of unknown variants and about names that match several players, one line each.
+    /// Warnings about games of unknown variants, and about names that match several players. Each warning is a single
+    /// line of text.
     #[serde(skip)]
     pub warnings: Vec<String>,
 }
@@ -190,12 +193,12 @@ pub struct CheckSummary {
 /// Checks games against the repertoires of one or both sides. Calls `take` with each result, in the order of the games.
 ///
 /// A game that has left a repertoire returns to it when it reaches a position in which the repertoire contains a move
-/// for the player. The opponent's moves in a repertoire are ignored. Games of a variant that the repertoire does not
+/// for the player. Moves of the opponent in a repertoire do not matter. Games of a variant that the repertoire does not
 /// contain are skipped.
 ///
 /// # Errors
 ///
-/// Returns an error if a file cannot be read or no player has a name in [`Selection::player`]. Stops if `take` returns an
+/// Returns an error if a file cannot be read, or if [`Selection::player`] matches no player. Stops if `take` returns an
 /// error, and returns this error.
 pub fn check(
     games: &Games<'_>,
@@ -244,36 +247,34 @@ pub fn check(
     })
 }
 
-/// The outcome of checking one game: the results of the check, or the names of the players if none of them is in
-/// [`Selection::player`] and the game was therefore not checked.
+/// The outcome of checking one game: the results, or the reason why it was not checked.
 enum Checked {
-    /// One result for each repertoire against which the game was checked. Empty if [`Check::filter`] excludes the game,
-    /// or if no repertoire is for its variant.
+    /// The results, one for each repertoire against which the game was checked. Empty if [`Check::filter`] excludes the
+    /// game, or if no repertoire is for its variant.
     Lines(Vec<CheckedGame>),
-    /// The game was not checked, because no side with a repertoire was played by one of [`Selection::player`]. Contains
+    /// The game was not checked, because [`Selection::player`] matches no player of a side with a repertoire. Contains
     /// the names of the players of these sides.
     OtherPlayers(Vec<String>),
 }
 
-/// The last half-move with which a game left a repertoire without returning to it later, and the side that played it.
+/// The last half-move with which a game left a repertoire for good, and the side that played it.
 #[derive(Copy, Clone)]
 struct LastDeparture {
     by: Side,
     ply: usize,
 }
 
-/// The state of checking a game against one repertoire. It describes the moves of the game that have been checked so
-/// far.
+/// The state of checking a game against one repertoire, which describes the moves that have been checked so far.
 struct GameState<'a> {
     known: &'a OpenedSource,
     color: Color,
     plies: usize,
     left: Option<LastDeparture>,
-    /// The number of the player's moves that the repertoire contains: up to the departure (`stayed`), and in the
-    /// whole game (`own`).
+    /// The number of the player's moves that are in the repertoire. `stayed` counts them up to the half-move with which
+    /// the game left the repertoire, and `own` counts them in the whole game.
     stayed: usize,
     own: usize,
-    /// Whether the game reached a position in which the repertoire contains a move for the player.
+    /// Whether the game has reached a position in which the repertoire contains a move for the player.
     is_met: bool,
     contradictions: Vec<u64>,
 }
@@ -311,11 +312,14 @@ impl GameState<'_> {
 }
 
 impl Check<'_> {
-    /// Checks the current game of `reader` against the repertoires. `text` is the whole text that the reader reads.
-    /// `filters` selects the games of each side. Returns an error only if a repertoire cannot be read.
+    /// Checks the current game of `reader` against the repertoires. Returns [`Checked::OtherPlayers`] if no side that
+    /// has a repertoire was played by one of the wanted players ([`Selection::player`]).
     ///
-    /// Returns [`Checked::OtherPlayers`] if no side that has a repertoire was played by one of the wanted players
-    /// ([`Selection::player`]).
+    /// `text` is the whole text that the reader reads. `filters` contains the filter for the games of each side.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error only if a repertoire cannot be read.
     fn game(
         &self,
         filters: &ByColor<Selection>,
@@ -428,15 +432,14 @@ impl Check<'_> {
     }
 }
 
-/// Returns the name of White or Black, as `color` requests, from the tags of a game. Returns `?` if the tags do not
-/// contain the name.
+/// Returns the name of the player with the color `color` from the tags of a game, or `?` if the tags do not contain it.
 fn name_of(tags: &Tags<'_>, color: Color) -> String {
     let tag: &[u8] = color.fold_wb(b"White", b"Black");
     tag_text(tags.get(tag).unwrap_or(b"?")).into_owned()
 }
 
-/// Returns `true` if one of `names` matches the name of White or Black, as `color` requests, in the tags of a game.
-/// `how` says how names are compared. Also returns `true` if `names` is empty.
+/// Returns `true` if one of `names` matches the player with the color `color` in the tags of a game. `how` says how
+/// names are compared. Also returns `true` if `names` is empty.
 fn has_name(tags: &Tags<'_>, color: Color, names: &[String], how: NameMatch) -> bool {
     names.is_empty() || how.matches_any(name_of(tags, color).as_bytes(), names)
 }
@@ -509,8 +512,8 @@ impl GameState<'_> {
 }
 
 impl CheckedGame {
-    /// Returns the text of a comment on the move by which the game left the repertoire. The comment lists the moves
-    /// that the repertoire contains instead.
+    /// Returns a comment on the move with which the game left the repertoire. It lists the moves that the repertoire
+    /// contains in this position.
     fn comment(&self) -> String {
         let moves = self.departure.repertoire.join(", ");
         match (self.left_by, &*moves) {
@@ -521,7 +524,7 @@ impl CheckedGame {
     }
 }
 
-/// The totals of all games that have been checked so far. The memory that they need depends on the number of different
+/// The totals of all games that have been checked so far. The memory for them depends on the number of different
 /// deviations, not on the number of games.
 #[derive(Default)]
 struct CheckTotals {

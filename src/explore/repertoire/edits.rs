@@ -12,8 +12,8 @@ use crate::{
 /// The changes that a user makes to a repertoire: lines to add, and moves to remove.
 #[derive(Default, Debug)]
 pub struct Edits {
-    /// The lines whose moves of the repertoire's side are added. Each line begins in the starting position of the
-    /// variant.
+    /// The lines that are added, of which only the moves of the repertoire's side matter. Each line begins in the
+    /// starting position of the variant.
     added: Vec<Vec<Move>>,
     /// The moves to remove from the file, together with the moves after them.
     removed: RemovedMoves,
@@ -83,9 +83,9 @@ impl Edits {
     }
 }
 
-/// Shortens `line` if it contains a removed move: a move for which `is_removed` returns `true` in its position. Cuts
-/// the line before the first such move, so that the line ends with a move of the side `color`. Leaves any other line
-/// unchanged. The line begins in the starting position of `variant`.
+/// Shortens `line`, which begins in the starting position of `variant`, if it contains a removed move. Leaves any other
+/// line unchanged. `is_removed` returns `true` for a position and a move that is removed there. The shortened line
+/// contains only moves before the first removed move, and ends with a move of the side `color`.
 fn cut_line(
     line: &mut Vec<Move>,
     variant: Variant,

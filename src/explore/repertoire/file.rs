@@ -1,5 +1,5 @@
-//! Writing repertoires as PGN and as books, and editing repertoire files. [`write_prepared`] writes the lines
-//! that a player should prepare as PGN.
+//! Writes repertoires as PGN and as books, and edits repertoire files. [`write_prepared`] writes the lines that a
+//! player should prepare as PGN.
 
 use std::{
     io::{BufRead, Write},
@@ -41,7 +41,8 @@ use crate::{
 /// The format in which a repertoire is written.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum RepertoireFormat {
-    /// Games with variations: the player's moves, and the opponent's replies that the player answers.
+    /// PGN games with variations. They contain the player's moves, and those replies of the opponent that the player
+    /// answers.
     Pgn,
     /// A book, which contains only the player's moves.
     Book,
@@ -60,8 +61,7 @@ impl RepertoireFormat {
     }
 }
 
-/// An output file for a repertoire, which is open for writing. No other process can write the file while this value
-/// exists.
+/// An output file for a repertoire, open for writing. No other process can write the file while this value exists.
 #[derive(Debug)]
 pub struct RepertoireFile {
     file: AtomicFile,
@@ -69,8 +69,9 @@ pub struct RepertoireFile {
 }
 
 impl RepertoireFile {
-    /// Creates an output file in the format that `path` implies. With `force`, replaces any existing file. Without
-    /// `force`, replaces only an empty file and, by a new book, a book that polybook wrote.
+    /// Creates an output file, whose format follows from the extension of `path`. With `force`, replaces any existing
+    /// file. Without `force`, replaces only an empty file, or a book that polybook wrote if the new file is also a
+    /// book.
     ///
     /// # Errors
     ///
@@ -93,29 +94,30 @@ impl RepertoireFile {
     }
 }
 
-/// A repertoire to be written to a file, and the options for writing it.
+/// A repertoire to be written to a file, with the options for writing it.
 pub struct Writing<'a> {
-    /// The source of the player's moves, and of the opponent's replies that the player answers.
+    /// The source of the player's moves, and of those replies of the opponent that the player answers.
     pub moves: &'a dyn MoveSource,
     /// The positions in which lines start.
     pub starts: &'a [VariantPosition],
     /// The variant of the positions.
     pub variant: Variant,
-    /// The side of the repertoire.
+    /// The side for which the repertoire contains moves.
     pub color: Color,
-    /// The comment of a book's header, and the `Event` tag of games.
+    /// The title, which becomes the comment in a book's header or the `Event` tag of PGN games.
     pub title: &'a str,
-    /// The memory budget and the temporary directory for the positions that were visited.
+    /// The memory budget and the temporary directory for the set of visited positions.
     pub memory: &'a Memory,
-    /// Reports progress, and can cancel the writing.
+    /// Receives the progress, and can cancel the writing.
     pub meter: &'a Meter,
 }
 
 impl Writing<'_> {
-    /// Writes the repertoire to `out`, and returns the number of moves written. In PGN, writes after each move the
-    /// comment that the function `comment` returns for it. If `comment` is `None`, the comments are those of
-    /// [`Tree::write_pgn`]. A comment on a transposition also names the line of the file that it joins, unless the
-    /// comment is empty. A book contains no comments.
+    /// Writes the repertoire to `out`, and returns the number of moves written.
+    ///
+    /// In PGN, each move is followed by the comment that the function `comment` returns for it. If `comment` is `None`,
+    /// the comments of [`Tree::write_pgn`] are written. A comment on a transposition, unless it is empty, also states
+    /// the line of the file whose position the transposition reaches. A book cannot contain comments.
     ///
     /// # Errors
     ///
@@ -131,8 +133,8 @@ impl Writing<'_> {
         }
     }
 
-    /// Returns one tree for each start position of the repertoire. The tree contains the moves of the repertoire that
-    /// follow this position.
+    /// Returns a tree for each start position of the repertoire, which contains the moves of the repertoire from this
+    /// position.
     fn trees(&self) -> impl Iterator<Item = Tree<'_, &dyn MoveSource>> {
         let limits = || Limits {
             memory: self.memory.share(2),
@@ -217,21 +219,22 @@ impl Writing<'_> {
     }
 }
 
-/// The lines that first reached the positions of a repertoire while the repertoire is written. A comment on a
-/// transposition names the line that the transposition joins.
+/// Remembers the line with which each position of a repertoire was first reached while the repertoire is written. A
+/// comment on a transposition states this line.
 struct ReachedLines<'a> {
     moves: &'a dyn MoveSource,
     start: &'a VariantPosition,
     /// The identity of the first position.
     first: u64,
-    /// Maps the identity of a position to the identity of its predecessor and the move between the two positions.
+    /// Maps each position to its predecessor and the move between the two. Positions are given by their identities
+    /// (hashes).
     before: FxHashMap<u64, (u64, Move)>,
-    /// The maximum length of `before`. Comments on transpositions to other positions name no line.
+    /// The maximum number of positions in `before`. A comment on a transposition to any other position states no line.
     most: usize,
 }
 
 impl<'a> ReachedLines<'a> {
-    /// An estimate of the memory, in bytes, that one position takes.
+    /// An estimate of the memory, in bytes, for one position.
     const BYTES_PER_POSITION: usize = 64;
 
     fn new(writing: &Writing<'a>, start: &'a VariantPosition) -> ReachedLines<'a> {
@@ -244,8 +247,9 @@ impl<'a> ReachedLines<'a> {
         }
     }
 
-    /// Returns the line that first reached the position after `branch`, in SAN with move numbers, if the move is a
-    /// transposition. Returns `None` if the line is unknown. For other moves, adds the position and returns `None`.
+    /// Returns the line that first reached the position after `branch`, in SAN with move numbers, if `branch` is a
+    /// transposition. Returns `None` if this line is unknown. If `branch` is not a transposition, remembers the
+    /// position and returns `None`.
     fn add(&mut self, branch: &Branch<'_>) -> Option<String> {
         let after = self.moves.position_id(branch.after);
         if branch.is_transposition {
@@ -274,10 +278,11 @@ impl<'a> ReachedLines<'a> {
     }
 }
 
-/// Writes a changed copy of the repertoire `pgn` to `out`. The copy begins with a new game for each line of `added`.
-/// The text of `pgn` follows, without the moves in `removed` and the moves after them.
+/// Writes the repertoire `pgn` to `out` with changes: the moves in `removed` and all moves after them are left out, and
+/// each line of `added` becomes a new game before the old games.
 ///
-/// The new games come first, because they would become part of an unterminated comment at the end of the old text.
+/// The new games come first, because the old text may end with an unterminated comment, of which they would become a
+/// part.
 ///
 /// `start` is the position in which the lines of `added` begin. `reading` contains the memory budget, and the flag that
 /// cancels the reading.
@@ -340,7 +345,7 @@ pub fn add_to_pgn(
 }
 
 /// Returns a copy of a repertoire in PGN, without the moves in `removed` and the moves after them. Reads the PGN file
-/// again and writes the copy to the directory of `options`, which must be the options with which the file was opened.
+/// again, and writes the copy to the directory of `options`, which must be the options with which the file was opened.
 ///
 /// # Errors
 ///
@@ -370,15 +375,15 @@ pub fn without_moves(
     Ok(left.with_variants_of(repertoire))
 }
 
-/// The approximate size in bytes of a batch of games. If moves are removed from a PGN file, the file is processed in
-/// such batches.
+/// The approximate size in bytes of a batch of games. A PGN file from which moves are removed is processed in such
+/// batches.
 const BATCH_SIZE: usize = 1 << 18;
 
-/// The UTF-8 byte order mark. A copy of a PGN leaves it out, because it may occur only at the start of a file.
+/// The UTF-8 byte order mark. A copy of a PGN leaves it out, because it may stand only at the start of a file.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// Writes the book `repertoire` to `out`, with the moves of `added` in addition to its own. `memory` is the memory
-/// budget, and `meter` shows the progress.
+/// Writes the book `repertoire` to `out`, together with the moves of `added`. `memory` is the memory budget, and
+/// `meter` receives the progress.
 ///
 /// # Errors
 ///
@@ -408,9 +413,11 @@ pub fn add_to_book(
 }
 
 /// Writes a PGN file with the lines that a player should prepare. Each line becomes a game without a result, which
-/// begins with the moves to the position of the query. The game has a comment that says how likely the line is, and how
-/// the player scores after the line. If the player has an answer to the last move of the line, the game ends with this
-/// answer, and a comment that says where the answer comes from.
+/// begins with the moves to the position of the query.
+///
+/// A comment in the game says how likely the line is, and how the player scores after the line. If the player has an
+/// answer to the last move of the line, the game ends with this answer, and another comment says where the answer comes
+/// from.
 ///
 /// `query` names the player and the opponent, and contains the position in which the lines begin. `path` is the path of
 /// the output for error messages.
@@ -449,8 +456,8 @@ pub fn write_prepared(
     Ok(())
 }
 
-/// Returns the value of the tag `Event` for the games of a preparation. It names the opponent and, if older games count
-/// less in the probabilities, the half-life. `which` describes the games.
+/// Returns the `Event` tag for the games of a preparation. It contains `which`, a description of the games, the name of
+/// the opponent and, if older games count less in the probabilities, the half-life of their weights.
 pub(super) fn event_of(query: &PrepareQuery<'_>, which: &str) -> String {
     let weighted = query.half_life.map_or_else(String::new, |half_life| {
         format!(", 1 in N with a half-life of {half_life}")
@@ -459,14 +466,14 @@ pub(super) fn event_of(query: &PrepareQuery<'_>, which: &str) -> String {
     tag_text(&format!("Preparation for {opponent}{which}{weighted}"))
 }
 
-/// Removes the characters that would end the value of a tag early.
+/// Returns `text` without the characters that would end the value of a tag early.
 fn tag_text(text: &str) -> String {
     text.replace(['"', '\\', '\r', '\n'], "")
 }
 
-/// Returns the text of the comment on a line that a player should prepare. It says how likely the line is, how many of
-/// the opponent's and of the player's games reached its end, and the player's score in these games. If the player has
-/// no answer or no usual answer, it also says this.
+/// Returns the comment on a line that a player should prepare. It says how likely the line is, how many of the
+/// opponent's and of the player's games reached its end, and how the player scored in these games. If the player has no
+/// answer or no usual answer, the comment also says this.
 fn comment(line: &PreparedLine) -> String {
     let games = |games, whose| match games {
         0 => format!("no game of {whose}"),

@@ -1,4 +1,4 @@
-//! The order of the moves in a PGN file, and the comments on them.
+//! Reads the order of the moves in a PGN file, and the comments on the moves.
 
 use std::{collections::hash_map::Entry, sync::Arc};
 
@@ -19,11 +19,12 @@ const BATCH_SIZE: usize = 1 << 18;
 /// An upper bound on the memory, in bytes, that one move takes in the map of a [`FileOrder`].
 const BYTES_PER_MOVE: usize = 64;
 
-/// The order in which a repertoire in PGN contains its moves. The moves of each position are in the order of their
-/// first occurrences in main lines and variations.
+/// The order in which a repertoire in PGN lists its moves: the moves of each position are ordered by where they first
+/// occur in the file, in a main line or a variation.
 #[derive(Default, Debug)]
 pub struct FileOrder {
-    /// The number of the first occurrence of each move, keyed by the identity of its position.
+    /// Numbers each move by its first occurrence in the file. A key is the move, with the identity (a hash) of its
+    /// position.
     numbers: FxHashMap<(u64, BookMove), usize>,
 }
 
@@ -46,7 +47,7 @@ impl FileOrder {
     }
 
     /// Returns a source of the moves of `source`, sorted in this order. Moves that the file does not contain in a
-    /// position come last, in the order of `source`.
+    /// position come last, in their original order.
     pub fn applied_to<S: MoveSource>(self, source: S) -> impl MoveSource {
         InFileOrder {
             source,
@@ -58,7 +59,7 @@ impl FileOrder {
 /// The comments on the moves of a repertoire in PGN.
 #[derive(Default, Debug)]
 pub struct MoveComments {
-    /// The first comment on each move, keyed by the identity of its position.
+    /// The first comment on each move. A key is the move, with the identity (a hash) of its position.
     comments: FxHashMap<(u64, BookMove), String>,
 }
 
@@ -85,21 +86,22 @@ impl MoveComments {
         Ok(MoveComments { comments })
     }
 
-    /// Returns the comment on the move `mv` in the position `pos`, without commands such as `[%cal Ge2e4]`.
+    /// Returns the comment on the move `mv` in the position `pos`, or `None` if there is none. Commands such as `[%cal
+    /// Ge2e4]` are left out.
     pub fn of_move(&self, pos: &VariantPosition, mv: Move) -> Option<&str> {
         let pos = Keyed::new(pos.clone()).identity();
         self.comments.get(&(pos, mv.into())).map(String::as_str)
     }
 }
 
-/// A move of a repertoire with the identity of its position.
+/// A move of a repertoire, with the identity (a hash) of the position before it.
 type MoveOfPosition = (u64, BookMove);
 
-/// A function that receives a move, and `None` or a comment on the move.
+/// A function that is called with a move and one of its comments, or with `None` when the move itself is read.
 type VisitMove<'a> = &'a mut dyn FnMut(MoveOfPosition, Option<&[u8]>) -> Result<()>;
 
-/// Reads all games and variations of `pgn`. Calls `visit` with each move and `None`, and then with the move and each
-/// comment that follows the move.
+/// Reads all games and variations of `pgn`, and calls `visit` with each move and `None`. If comments follow the move,
+/// also calls `visit` with the move and each of the comments.
 fn for_each_move(
     pgn: &RepertoirePgn,
     options: &OpenOptions<'_>,
@@ -154,7 +156,7 @@ fn check_memory(used: usize, most: usize, pgn: &RepertoirePgn) -> Result<()> {
     ))
 }
 
-/// A source whose moves are sorted by a [`FileOrder`].
+/// A source of moves that sorts the moves of another source by a [`FileOrder`].
 struct InFileOrder<S> {
     source: S,
     order: FileOrder,

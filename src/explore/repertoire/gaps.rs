@@ -1,5 +1,5 @@
-//! Finding the gaps of a repertoire: moves of the opponent that the repertoire does not answer (see [`Reply`]). Also
-//! finds the positions in which a repertoire contains several moves of its own side.
+//! Finds the gaps of a repertoire, which are moves of the opponent that the repertoire does not answer (see [`Reply`]).
+//! Also finds the positions in which a repertoire contains several moves of its own side.
 
 use rustc_hash::FxHashMap;
 use serde::Serialize;
@@ -25,26 +25,26 @@ use crate::{
 pub struct FindGaps<'a> {
     /// The repertoire.
     pub repertoire: &'a OpenedSource,
-    /// The side of the repertoire.
+    /// The side for which the repertoire contains moves.
     pub color: Color,
     /// The source of the moves that opponents play.
     pub source: &'a OpenedSource,
-    /// The position in which lines start.
+    /// The position in which all lines start.
     pub start: &'a VariantPosition,
-    /// The maximum length of lines in half-moves, or `None` for no limit. The last half-move of a line is the player's.
-    /// If a maximum length is set, the result contains no [`line_ends`](Gaps::line_ends), because the user knows where the
-    /// lines of the repertoire end.
+    /// The maximum length of lines in half-moves, or `None` for no limit. A line always ends with a move of the player.
+    /// With a limit, the result contains no [`line_ends`](Gaps::line_ends), because the user has decided where lines
+    /// end.
     pub max_ply: Option<usize>,
-    /// The minimum number of games of a gap. Gaps with fewer games are left out. `None` means [`MIN_REPLY_GAMES`] or,
-    /// if the source contains only weights, no minimum.
+    /// The minimum number of games in which the opponent's move must have been played to count as a gap. `None` means
+    /// [`MIN_REPLY_GAMES`] or, if the source contains only weights, no minimum.
     pub min_game: Option<u64>,
-    /// The number of gaps that get an answer, the likeliest first, and the rule that chooses the answers. If there are
-    /// fewer gaps, the likeliest ends of lines get answers too. A gap after which the source contains no games gets no
-    /// answer.
+    /// The maximum number of gaps that get an answer, and the rule that chooses the answers. The likeliest gaps are
+    /// answered first and then, if there are fewer gaps, the likeliest ends of lines. A gap after which the source
+    /// contains no games gets no answer.
     pub add: (usize, OwnMoveRule),
     /// The maximum memory for positions, in bytes.
     pub memory: usize,
-    /// Reports progress, and can cancel the search.
+    /// Receives the progress, and can cancel the search.
     pub meter: &'a Meter,
 }
 
@@ -57,10 +57,10 @@ pub struct Gap {
     pub fen: String,
     /// The likeliest line to the position before the move, in SAN with move numbers.
     pub line: String,
-    /// The move in SAN, or `None` if the repertoire contains no move in the first position.
+    /// The move in SAN, or `None` if the repertoire has no move even in the first position.
     #[serde(rename = "move")]
     pub mv: Option<String>,
-    /// The move in UCI notation, or `None` as for `mv`.
+    /// The move in UCI notation, or `None` if `mv` is `None`.
     pub uci: Option<String>,
     /// The line and the move after it, in SAN with move numbers. Empty if there is no move.
     pub moves: String,
@@ -117,23 +117,23 @@ pub struct Gaps {
     /// The opponent's moves after the ends of the repertoire's lines, sorted from the likeliest to the least likely.
     /// Empty if the search has a maximum length of lines.
     pub line_ends: Vec<Gap>,
-    /// The answers that were added.
+    /// The answers that were added to the repertoire.
     #[serde(skip)]
     pub added: Additions,
 }
 
-/// The moves that are added to a repertoire, for example the answers that `gaps --add` chooses.
+/// Moves that are added to a repertoire, for example the answers that `gaps --add` chooses.
 #[derive(Debug, Default)]
 pub struct Additions {
-    /// The answers, each with its position. Keys are the identities of the positions.
+    /// The answers, each with its position. A key is the identity (a hash) of the position.
     pub(super) answers: FxHashMap<u64, (VariantPosition, TreeMove)>,
-    /// The likeliest line to each answer, with the answer, in the order of the gaps.
+    /// For each answer, the likeliest line that ends with it, in the order of the gaps.
     pub(super) lines: Vec<String>,
 }
 
 impl Additions {
-    /// Creates additions to a repertoire in PGN from lines of legal moves. Each line begins in the position `start`.
-    /// Such additions cannot be used for a book.
+    /// Creates additions from lines of legal moves, each of which begins in the position `start`. The result can be
+    /// added only to a repertoire in PGN, not to a book.
     pub fn from_lines<'a>(
         start: &VariantPosition,
         lines: impl IntoIterator<Item = &'a [Move]>,
@@ -157,12 +157,12 @@ impl MoveSource for Additions {
 }
 
 /// Finds the gaps of a repertoire, and the opponent's moves after the ends of its lines. Also chooses answers to the
-/// most likely of these moves; `find.add` contains the maximum number of answers, and the rule that chooses them.
+/// likeliest of these moves: `find.add` contains the maximum number of answers, and the rule that chooses them.
 ///
 /// # Errors
 ///
-/// Returns an error if a source cannot be read, if the positions exceed `find.memory`, or if answers are chosen by
-/// results but the source has only weights.
+/// Returns an error if a source cannot be read, if the positions need more memory than `find.memory`, or if answers are
+/// chosen by results but the source contains only weights.
 pub fn gaps(find: &FindGaps<'_>) -> Result<Gaps> {
     let walk = Propagation {
         start: find.start,
@@ -254,10 +254,9 @@ pub fn gaps(find: &FindGaps<'_>) -> Result<Gaps> {
     })
 }
 
-/// Returns the line of the repertoire that is most likely to be played among those after which no game contains a
-/// reply of the opponent. `graph` contains the positions that a walk through the repertoire has visited. Returns
-/// `None` if a game contains a reply after every line. If several lines are equally likely, returns the one whose text
-/// sorts first.
+/// Returns the likeliest line of the repertoire after which no game contains a reply of the opponent. Returns `None` if
+/// some game contains a reply after every line. Of several equally likely lines, returns the one whose text sorts
+/// first. `graph` contains the positions that a walk through the repertoire has visited.
 fn source_end(find: &FindGaps<'_>, graph: &ReachGraph) -> Option<SourceEnd> {
     let ends = (0..).zip(&graph.nodes);
     let ends = ends.filter(|(_, node)| node.is_source_end && node.reach > 0.0);
@@ -277,7 +276,7 @@ fn source_end(find: &FindGaps<'_>, graph: &ReachGraph) -> Option<SourceEnd> {
     })
 }
 
-/// A search for the moves of the opponent that lead to positions without an answer in a repertoire.
+/// A search for moves of the opponent after which the repertoire contains no answer.
 struct GapSearch<'a> {
     find: &'a FindGaps<'a>,
     min_game: u64,
@@ -285,7 +284,8 @@ struct GapSearch<'a> {
     graph: &'a ReachGraph,
     /// For each node without an answer, the nodes and moves that lead to it.
     edges_to: FxHashMap<u32, Vec<(u32, &'a Edge)>>,
-    /// Whether the repertoire answers a move in the positions of nodes, filled when it is first needed.
+    /// Whether the repertoire answers at least one move in the position of a node. An entry is added when it is first
+    /// needed.
     answers_some: FxHashMap<u32, bool>,
 }
 
@@ -312,9 +312,9 @@ impl<'a> GapSearch<'a> {
         }
     }
 
-    /// Returns how the repertoire is prepared for the moves that lead to the node `id`, and the last of these moves
-    /// with the node before it. Of several moves, a gap is preferred to the end of a line, and then the likelier move.
-    /// The first node, to which no move leads, is a gap.
+    /// Returns whether the repertoire is prepared for the moves that lead to the node `id`, and one of these moves,
+    /// with the node before it. A move that is a gap is preferred to one at the end of a line; of several such moves,
+    /// the likeliest is returned. The first node, to which no move leads, counts as a gap.
     fn reply(&mut self, id: u32) -> Result<(Reply, Option<(u32, &'a Edge)>)> {
         let after = self.graph.position(id);
         let mut best: Option<(Reply, f64, (u32, &Edge))> = None;

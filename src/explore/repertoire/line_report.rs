@@ -1,5 +1,5 @@
-//! A report on the last position of a line: what a repertoire contains there. `serve` shows the report next to
-//! the board.
+//! Reports what a repertoire contains in the last position of a line. The command `serve` shows the report next to the
+//! board.
 
 use rustc_hash::FxHashSet;
 use serde::Serialize;
@@ -16,17 +16,18 @@ use crate::{
     progress::Meter,
 };
 
-/// An index that finds the predecessors of each position of a repertoire: the positions from which one move of the
-/// repertoire leads to it.
+/// An index of the predecessors of each position in a repertoire. A predecessor is a position from which one move of
+/// the repertoire leads to the position.
 #[derive(Debug)]
 pub struct Predecessors {
     color: Color,
-    /// Pairs of the identities of a position and of a predecessor, sorted ascending and deduplicated.
+    /// Pairs of the identities (hashes) of a position and of one of its predecessors, sorted ascending and
+    /// deduplicated.
     before: Vec<(u64, u64)>,
 }
 
 impl Predecessors {
-    /// Builds the index of all positions that the lines of a repertoire reach. `color` is the side of the repertoire.
+    /// Builds the index for all positions that the lines of a repertoire reach. `color` is the side of the repertoire.
     /// `meter` can cancel the walk through the lines.
     ///
     /// # Errors
@@ -74,8 +75,8 @@ impl Predecessors {
     }
 }
 
-/// A report on the position at the end of a line of moves. It says how likely games are to reach the position, and
-/// lists the moves that a repertoire contains there and the opponent's replies that it does not answer.
+/// A report on the position at the end of a line of moves. It says how likely games are to reach the position. It lists
+/// the moves that a repertoire contains there, and the opponent's replies that the repertoire does not answer.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
@@ -137,8 +138,8 @@ pub struct LineGap {
     pub games: u64,
 }
 
-/// Creates a report on the position at the end of `line`. The report says how likely games are to reach the position,
-/// and lists the moves that the repertoire contains there and the opponent's replies that the repertoire does not
+/// Creates a report on the position at the end of `line`. The report says how likely games are to reach the position.
+/// It lists the moves that the repertoire contains there, and the opponent's replies that the repertoire does not
 /// answer.
 ///
 /// The opponent's replies and their probabilities come from the games of `explorer` that pass `filters`. Replies in
@@ -228,12 +229,12 @@ pub fn line_report(
     Ok(report)
 }
 
-/// A source of the opponent's replies, for computing the probability that a game reaches a target position. It returns
-/// replies only in positions from which moves of the repertoire lead to the target. A walk therefore visits only the
-/// positions on lines to the target, and the positions one move away from these lines.
+/// A source of the opponent's replies, used to compute the probability that a game reaches a target position. It
+/// returns replies only in positions from which moves of the repertoire can lead to the target, so a walk visits only
+/// the positions on lines to the target and those one move away from these lines.
 struct PathsTo<'a> {
     pos: u64,
-    /// The identities of the positions from which moves of the repertoire lead to `pos`.
+    /// The positions from which moves of the repertoire lead to the target, given by their identities (hashes).
     before: FxHashSet<u64>,
     explorer: &'a Explorer,
     variant: Variant,

@@ -71,13 +71,13 @@ pub use self::{
 };
 use crate::chess::position::Keyed;
 
-/// The side whose move made a game leave a repertoire: the player for whom the repertoire is made, or the opponent.
+/// The side whose move took a game out of a repertoire: the player for whom the repertoire is made, or the opponent.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Side {
     /// The player, whose moves the repertoire contains.
     Player,
-    /// The opponent of the player.
+    /// The player's opponent.
     Opponent,
 }
 

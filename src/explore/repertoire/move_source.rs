@@ -1,8 +1,8 @@
-//! Opening files of any kind as a source of moves.
+//! Reads opening files of all kinds as sources of moves.
 //!
-//! A repertoire is a PGN, a book or an OOBS database. A source of moves that were played is a PGN, an index,
-//! counts, a database or a book. A PGN is indexed or counted while it is opened, so that files of all kinds
-//! answer the same query: the moves of a position, with games and results or with weights.
+//! A repertoire is a PGN, a book or an OOBS database. A source of moves that were played in games is a PGN, an index, a
+//! counts directory, a database or a book. The games of a PGN are indexed or counted when it is opened, so that every
+//! source can return the moves of a position, with games and results or with weights.
 
 use std::{
     any::Any,
@@ -46,13 +46,14 @@ use crate::{
 pub struct OpenOptions<'a> {
     /// The variant of the positions that are read from the file, or `None` to take the variant from the file.
     pub variant: Option<Variant>,
-    /// The variant of PGN games without a `Variant` tag.
+    /// The variant that is assumed for PGN games without a `Variant` tag.
     pub untagged: Variant,
-    /// The filter that selects games, or `None` to count all games. PGN, explorer's indexes and counts can be filtered.
+    /// The filter that selects games, or `None` to use all games. It can be applied to PGN files, explorer indexes and
+    /// counts directories.
     pub filter: Option<&'a Selection>,
-    /// The memory budget and the temporary directory for counting games.
+    /// The memory budget and the temporary directory that are used while games are counted.
     pub memory: Memory,
-    /// The number of threads that count, or 0 for one per core.
+    /// The number of threads that count games, or 0 for one per core.
     pub threads: usize,
     /// An empty directory for the index of a PGN's games. It must exist as long as the [`OpenedSource`] does.
     pub directory: &'a Path,
@@ -64,8 +65,8 @@ pub struct OpenOptions<'a> {
 }
 
 impl<'a> OpenOptions<'a> {
-    /// Returns options to count all games on one thread without showing the progress. Games without a `Variant` tag are
-    /// standard chess.
+    /// Creates options with which all games are counted on one thread, without showing the progress. Games without a
+    /// `Variant` tag are taken as standard chess.
     pub fn new(directory: &'a Path, memory: Memory) -> OpenOptions<'a> {
         OpenOptions {
             variant: None,
@@ -80,17 +81,17 @@ impl<'a> OpenOptions<'a> {
     }
 }
 
-/// A source of moves: it returns the moves that it contains in any given position. It is usually a file or directory: a
-/// PGN, an index, a counts directory, an OOBS database or a book.
+/// An opened source of moves, which returns the moves that it contains in any given position. It is usually a file or
+/// directory: a PGN, an index, a counts directory, an OOBS database or a book.
 #[derive(Debug)]
 pub struct OpenedSource {
     kind: SourceKind,
     variants: BTreeSet<Variant>,
-    /// The variant that the file states, or `None` if it does not state exactly one.
+    /// The variant that the file states, or `None` if it states none or several.
     stated: Option<Variant>,
     /// The PGN file, if the source is a repertoire in PGN.
     pgn: Option<RepertoirePgn>,
-    /// The start positions of games with a `FEN` tag.
+    /// The positions in which games with a `FEN` tag start.
     starts: Vec<VariantPosition>,
     warnings: Vec<String>,
 }
@@ -124,7 +125,7 @@ impl RepertoirePgn {
         &self.input
     }
 
-    /// Returns `true` if no program has written or replaced the file since it was first read. Does not open the file,
+    /// Returns `true` if the file has not been written or replaced since it was first read. Does not open the file,
     /// because opening could block if a pipe has replaced it.
     pub(crate) fn is_unchanged(&self) -> Result<bool> {
         Ok(state_of(self.path())? == self.before)
@@ -141,8 +142,8 @@ impl RepertoirePgn {
     }
 }
 
-/// Returns the state of the file at `path`, by which later changes of its content are recognized. Changes of its
-/// permissions and of its number of hard links do not matter. Returns `None` if the file does not exist.
+/// Returns the state of the file at `path`, which shows later whether its content has changed. Changes of its
+/// permissions or of its number of hard links do not matter. Returns `None` if the file does not exist.
 fn state_of(path: &Path) -> Result<Option<FileState>> {
     let file = path.canonicalize().at(path, "read")?;
     let state = FileState::of(&file).at(path, "read")?;
@@ -153,28 +154,28 @@ fn state_of(path: &Path) -> Result<Option<FileState>> {
 enum SourceKind {
     Book {
         book: Book,
-        /// Whether the source contains moves of weight 0, which programs never play.
+        /// Whether moves of weight 0, which programs never play, are returned.
         with_unplayed: bool,
     },
     Obs(Box<crate::formats::obs::Obs>),
     Counts(Box<FindableCounts>),
-    /// The moves of a repertoire. Their counts are weights instead of results.
+    /// The moves of a repertoire, with weights instead of results.
     Lines {
         moves: Box<FindableCounts>,
-        /// The number of main lines that contain each move, if the repertoire is a PGN file. Moves with equal weights
-        /// are sorted by this number in descending order.
+        /// The number of main lines that contain each move, or `None` if the repertoire is not a PGN file. Moves with
+        /// equal weights are sorted by this number in descending order.
         main_lines: Option<Box<FindableCounts>>,
     },
     Explored(Box<Explored>),
-    /// An index of polyglot's fork with statistics.
+    /// An index with statistics that was made by the fork of polyglot.
     ForkIndex(Box<Index>),
-    /// Another source with additional moves, keyed by the identity of their position.
+    /// Another source with additional moves, keyed by the identity (a hash) of their position.
     Extended(Arc<OpenedSource>, FxHashMap<u64, Vec<TreeMove>>),
 }
 
 impl OpenedSource {
-    /// Opens a file as a repertoire: a PGN, a book, or an OOBS database. In a PGN, moves of variations count in the
-    /// same way as moves of main lines.
+    /// Opens a file as a repertoire: a PGN, a book, or an OOBS database. In a PGN, moves in variations count like moves
+    /// in main lines.
     ///
     /// # Errors
     ///
@@ -242,8 +243,8 @@ impl OpenedSource {
         }
     }
 
-    /// Opens a file or directory as a source of moves that were played in games: a PGN, an index, counts, an OOBS
-    /// database or a book.
+    /// Opens a file or directory as a source of moves that were played in games: a PGN, an index, a counts directory,
+    /// an OOBS database or a book.
     ///
     /// For a PGN, builds an index of its games in `options.directory`. If `keep_prefix` is `true`, a game with an
     /// illegal move counts up to this move. Otherwise, such a game is rejected.
@@ -273,8 +274,8 @@ impl OpenedSource {
         )
     }
 
-    /// Opens a file or directory as [`source`](OpenedSource::source) does, but reads a PGN file as a
-    /// [repertoire](OpenedSource::repertoire). A book also returns its moves of weight 0.
+    /// Opens a file or directory like [`source`](OpenedSource::source), but reads a PGN file as a
+    /// [repertoire](OpenedSource::repertoire), and also returns a book's moves of weight 0.
     ///
     /// # Errors
     ///
@@ -320,8 +321,8 @@ impl OpenedSource {
         Ok(known)
     }
 
-    /// Indexes the games of several PGN inputs in `options.directory`, and opens the index as one source of moves that
-    /// were played.
+    /// Indexes the games of several PGN inputs in `options.directory`, and opens the index as a source of moves that
+    /// were played in games.
     ///
     /// # Errors
     ///
@@ -335,8 +336,8 @@ impl OpenedSource {
         OpenedSource::indexed(options.run(inputs), name.as_ref(), options)
     }
 
-    /// Builds an index of games by running `run`, and opens the index as a source of moves. Error messages give `name`
-    /// as the path of the games.
+    /// Runs `run` to build an index of games, and opens the index as a source of moves. Error messages give `name` as
+    /// the path of the games.
     ///
     /// # Errors
     ///
@@ -427,7 +428,7 @@ impl OpenedSource {
     }
 
     /// Replaces the set of variants of this source by that of `other`. `self` must be a copy of `other` from which
-    /// moves were removed. The copy may have no games of a variant left, but must still count as a source of this
+    /// moves were removed. The copy may have lost all games of a variant, but must still count as a source of this
     /// variant.
     pub(super) fn with_variants_of(self, other: &OpenedSource) -> OpenedSource {
         OpenedSource {
@@ -436,8 +437,8 @@ impl OpenedSource {
         }
     }
 
-    /// Returns a copy of the repertoire for the side `color` that also contains the moves of this side in the lines
-    /// that `edits` adds. Does not remove the moves that `edits` removes; see [`without_moves`](super::without_moves).
+    /// Returns a copy of the repertoire to which the lines added by `edits` contribute their moves of the side `color`.
+    /// Moves that `edits` removes are not removed; see [`without_moves`](super::without_moves).
     pub fn extended(repertoire: &Arc<OpenedSource>, color: Color, edits: &Edits) -> OpenedSource {
         let mut added: FxHashMap<u64, Vec<TreeMove>> = FxHashMap::default();
         for line in edits.added() {
@@ -487,8 +488,8 @@ impl OpenedSource {
         }
     }
 
-    /// Opens an index as a source of moves: an explorer's index of games or of counts, or an index of polyglot's fork
-    /// with statistics.
+    /// Opens an index as a source of moves. It is an explorer index of games or of counts, or an index with statistics
+    /// that was made by the fork of polyglot.
     ///
     /// # Errors
     ///
@@ -514,12 +515,12 @@ impl OpenedSource {
         })
     }
 
-    /// Opens explorer's indexes together as one source of moves.
+    /// Opens several explorer indexes together as one source of moves.
     ///
     /// # Errors
     ///
-    /// Returns an error if an index cannot be read, if it was not made for the explorer, or if indexes cannot apply the
-    /// filter of `options`.
+    /// Returns an error if an index cannot be read, if it was not made for the explorer, or if an index cannot apply
+    /// the filter of `options`.
     pub fn indexes(paths: &[impl AsRef<Path>], options: &OpenOptions<'_>) -> Result<OpenedSource> {
         let selection = options.filter.cloned().unwrap_or_default();
         let unanswerable = selection.unanswerable(Evaluator::Index);
@@ -558,8 +559,7 @@ impl OpenedSource {
     }
 
     /// Counts the moves of `path`, a PGN file or a counts directory, and returns them as a source. `option` is a method
-    /// of [`MakeBook`] that sets a flag, such as [`MakeBook::variations`]. The moves are counted with this flag set to
-    /// `true`.
+    /// of [`MakeBook`] that sets a flag, such as [`MakeBook::variations`]; this flag is set to `true` for the count.
     fn count_moves(
         path: &Path,
         option: fn(MakeBook, bool) -> MakeBook,
@@ -609,7 +609,7 @@ impl OpenedSource {
         self.variants.iter().any(|own| own.is_played_like(variant))
     }
 
-    /// Returns the variant that the file states, or `None` if it does not state exactly one.
+    /// Returns the variant that the file states, or `None` if it states none or several.
     pub fn stated_variant(&self) -> Option<Variant> {
         self.stated
     }
@@ -620,8 +620,8 @@ impl OpenedSource {
         self.variants.first().copied().unwrap_or_default()
     }
 
-    /// Selects the variant whose moves this source returns, and returns the variant. It is the first variant, in the
-    /// order of [`Variant`], that both this source and `repertoire` contain.
+    /// Selects the variant whose moves this source returns, and returns this variant: the first one, in the order of
+    /// [`Variant`], that both this source and `repertoire` contain.
     ///
     /// # Errors
     ///
@@ -645,8 +645,8 @@ impl OpenedSource {
         }
     }
 
-    /// Returns the position in which a repertoire for the side `color` starts. It is the first of these positions in
-    /// which the file contains moves for that side:
+    /// Returns the position in which a repertoire for the side `color` starts: the first of these positions in which
+    /// the file contains moves for this side:
     ///
     /// 1. the initial position of `variant`
     /// 2. the positions in which the games of the file start, in the order of the file
@@ -674,20 +674,20 @@ impl OpenedSource {
         usual.chain(self.starts.iter().cloned())
     }
 
-    /// Returns the PGN file if this source was opened from a repertoire in PGN, otherwise `None`.
+    /// Returns the PGN file from which this source was opened as a repertoire, or `None` if it was opened differently.
     pub fn pgn(&self) -> Option<&RepertoirePgn> {
         self.pgn.as_ref()
     }
 
-    /// Returns the warnings about the source's file and its games. Each warning is a single line of text.
+    /// Returns the warnings about the file and its games. Each warning is a single line of text.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
     }
 
     /// Returns a warning if the repertoire seems to be made for the opponent of the side `color`, otherwise `None`. One
-    /// sign is that the header of a book names the opponent. Another sign is that `color` has several moves in many
-    /// more positions than the opponent, because a repertoire usually contains only one move for its own side in each
-    /// position.
+    /// sign is that the header of a book names the opponent's color. Another sign is that `color` has several moves in
+    /// many more positions than the opponent, because a repertoire usually contains only one move of its own side in
+    /// each position.
     ///
     /// # Errors
     ///
@@ -736,8 +736,8 @@ impl OpenedSource {
         }))
     }
 
-    /// Returns `true` if the source contains the results of games. Returns `false` for a book and for a source that
-    /// was opened as a [repertoire](OpenedSource::repertoire). These contain only weights.
+    /// Returns `true` if the source contains the results of games, and `false` if it contains only weights. A book
+    /// contains only weights, and so does a source that was opened as a [repertoire](OpenedSource::repertoire).
     pub fn has_results(&self) -> bool {
         !matches!(
             self.kind,
@@ -745,8 +745,8 @@ impl OpenedSource {
         )
     }
 
-    /// Returns the explorer and the conditions on its games if the source is an explorer's index or was opened as the games of a PGN file, otherwise
-    /// `None`.
+    /// Returns the explorer and the filters of this source, if it is an explorer index or the games of a PGN file.
+    /// Returns `None` for any other source.
     pub fn explored(&self) -> Option<&Explored> {
         match &self.kind {
             SourceKind::Explored(explored) => Some(explored),
@@ -754,8 +754,8 @@ impl OpenedSource {
         }
     }
 
-    /// Returns the positions in which games with a `FEN` tag begin, if the source is a repertoire in PGN, otherwise an
-    /// empty slice.
+    /// Returns the positions in which games with a `FEN` tag start. The slice is empty if the source is not a
+    /// repertoire in PGN.
     pub fn game_starts(&self) -> &[VariantPosition] {
         &self.starts
     }
@@ -774,14 +774,14 @@ impl OpenOptions<'_> {
         Input::file(path).with_untagged_variant(self.untagged)
     }
 
-    /// Returns an error if the file at `path` states variants, of which `own` contains the names, but not the variant of
-    /// the options.
+    /// Returns an error if the file at `path` states one or more variants, but not the variant of these options. `own`
+    /// contains the names of the variants that the file states.
     fn refuse_other(&self, path: &Path, own: &[String]) -> Result<()> {
         self.variant
             .map_or(Ok(()), |asked| asked.check_file(path, own))
     }
 
-    /// Creates a run of [`MakeBook`] that reads the games of `inputs` with these options.
+    /// Creates a [`MakeBook`] run that reads the games of `inputs` with these options.
     fn run(&self, inputs: impl IntoIterator<Item = Input>) -> MakeBook {
         MakeBook::new(inputs)
             .variant(VariantChoice::Auto)
@@ -791,8 +791,8 @@ impl OpenOptions<'_> {
             .stop_flag(Arc::clone(&self.stop))
     }
 
-    /// Returns the positions in which the games of the PGN file `path` start, in the order of the games. Leaves out
-    /// duplicates and the initial positions of the variants.
+    /// Returns the positions in which the games of the PGN file `path` start, in the order of the games. Duplicates and
+    /// the initial positions of the variants are left out.
     fn starts_of(&self, path: &Path) -> Result<Vec<VariantPosition>> {
         let games = Games {
             inputs: &[self.input(path)],
@@ -821,10 +821,9 @@ impl OpenOptions<'_> {
         Ok(starts)
     }
 
-    /// Loads the moves of the OOBS database `obs`, because looking up many positions in the database would be slow.
-    /// Leaves out moves that the database marks as inactive. Also returns information about the rows that were skipped
-    /// because they cannot be read. The positions belong to the first of `variants`, or to standard chess if the set is
-    /// empty.
+    /// Loads the moves of the OOBS database `obs` into memory, because looking up many positions in the database would
+    /// be slow. Moves that the database marks as inactive are left out. Also returns which rows were skipped because
+    /// they cannot be read. The positions belong to the first of `variants`, or to standard chess if the set is empty.
     fn moves_of(
         &self,
         obs: &crate::formats::obs::Obs,
@@ -864,8 +863,8 @@ impl OpenOptions<'_> {
     }
 }
 
-/// The maximum number of moves that [`OpenedSource::color_warning`] examines from each start position. It bounds how long
-/// the check of a large repertoire takes.
+/// The maximum number of moves that [`OpenedSource::color_warning`] examines from each start position, so that the
+/// check of a large repertoire does not take long.
 const MAX_EXAMINED_MOVES: u64 = 10_000;
 
 /// Returns the variants of the games that `report` counts, or standard chess if it counts no game.
@@ -886,7 +885,7 @@ fn warnings(report: &Report) -> Vec<String> {
     report.warnings.iter().cloned().chain(first).collect()
 }
 
-/// Book moves with weight 0 are skipped, because programs never play them, unless the book was opened with
+/// Skips book moves with weight 0, because programs never play them, unless the book was opened with
 /// [`OpenedSource::lines`].
 impl MoveSource for OpenedSource {
     fn moves(&self, pos: &Keyed<VariantPosition>) -> Result<Vec<TreeMove>> {
@@ -955,7 +954,7 @@ impl MoveSource for OpenedSource {
 }
 
 /// Returns the legal moves that `counts` contains for the position `pos`, sorted by weight in descending order.
-/// `to_tree_move` creates the [`TreeMove`] from a move and its results.
+/// `to_tree_move` creates a [`TreeMove`] from a move and its results.
 fn moves_of(
     counts: &FindableCounts,
     pos: &Keyed<VariantPosition>,

@@ -1,8 +1,8 @@
-//! New moves: where each game leaves the positions that a reference contains.
+//! Finds new moves: the moves with which games leave the positions that a reference contains.
 //!
-//! Games are read in batches. If the reference is an index of games, the positions of a whole batch are sorted
-//! and looked up together, so that each page of the index is read only once. Otherwise, each position is looked
-//! up when it is read.
+//! Games are read in batches. If the reference is an index of games, the positions of a whole batch are sorted and
+//! looked up together, so that each page of the index is read only once. Otherwise, each position is looked up when it
+//! is read.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -28,37 +28,37 @@ use crate::{
     task,
 };
 
-/// The novelty (new move) of a game: the half-move that leads to a position that the reference does not contain. A
-/// reference is, for example, a database of earlier games.
+/// The novelty (new move) of a game: the half-move that leads to a position that the reference, such as a database of
+/// earlier games, does not contain.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct NewMove {
-    /// The number of the game among all games, counted from 0, as in an index of the same games.
+    /// The number of the game among all games, counted from 0. An index of the same games uses the same number.
     pub game: u64,
     /// The name of White.
     pub white: String,
     /// The name of Black.
     pub black: String,
-    /// The number of the half-move from 1, or `None` if the reference contains all positions of the game. In this
-    /// case `mv`, `number` and `fen` are also `None`.
+    /// The number of the half-move, counted from 1, or `None` if the reference contains all positions of the game. In
+    /// that case, `mv`, `number` and `fen` are also `None`.
     pub ply: Option<usize>,
-    /// Whether the game goes on after the half-moves that the reference indexes, without a new move among them. The
-    /// reference was made with `--max-ply`.
+    /// Whether a new move may have been missed, because the reference was made with `--max-ply`: the game contains no
+    /// new move among the half-moves that the reference indexes, but continues after them.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub unindexed: bool,
     /// The half-move in SAN.
     #[serde(rename = "move")]
     pub mv: Option<String>,
-    /// The number of the move as PGN writes it: `12.` or `12...`.
+    /// The number of the move as in PGN: `12.` or `12...`.
     pub number: Option<String>,
     /// The FEN of the position before the half-move.
     pub fen: Option<String>,
-    /// The number of games of the reference that reached the position before the half-move. `None` if the reference
-    /// contains no games or `ply` is `None`.
+    /// The number of reference games that reached the position before the half-move. `None` if the reference contains
+    /// no individual games, or if `ply` is `None`.
     pub games_before: Option<u64>,
-    /// The newest of the games that `games_before` counts, or `None` if there is none.
+    /// The newest of these reference games, or `None` if there is none.
     pub last_game: Option<GameInfo>,
     /// The reason why the rest of the game cannot be played, or `None` if the whole game was played. The moves before
-    /// the fault are compared.
+    /// the fault are compared with the reference.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
     /// The text of the game with a comment after the half-move, if [`Reference::with_text`] is set; otherwise empty.
@@ -66,17 +66,18 @@ pub struct NewMove {
     pub text: Vec<u8>,
 }
 
-/// The reference with which games are compared, such as a database of earlier games, and the options of the comparison.
+/// A reference with which games are compared, such as a database of earlier games, and the options of the comparison.
 pub struct Reference<'a> {
-    /// The source of the games, counts or moves.
+    /// The source that contains the known moves: games, counts or plain moves.
     pub known: &'a OpenedSource,
-    /// Whether a game is compared only with games that were certainly played earlier. The reference must then contain
-    /// games. A game without a year is compared with all games that have a year.
+    /// Whether a game is compared only with reference games that were certainly played earlier. This requires a
+    /// reference with individual games. A game without a year is compared with all games that have a year.
     pub earlier: bool,
-    /// Whether the new move is the first half-move that leads to an unknown position. If `false`, it is the last one
-    /// that leads from a known to an unknown position, so that all later positions of the game are unknown.
+    /// Which half-move is reported if several lead to unknown positions. If `true`, it is the first half-move that
+    /// leads to an unknown position. If `false`, it is the last half-move that leads from a known to an unknown
+    /// position, so that all later positions of the game are unknown.
     pub first: bool,
-    /// The games that are compared. Duplicates are not recognized.
+    /// The filter that selects the games to compare. Duplicates are not recognized.
     pub filter: &'a Selection,
     /// Whether each [`NewMove`] contains the text of the game.
     pub with_text: bool,
@@ -91,13 +92,14 @@ pub struct ComparedGames {
     pub warnings: Vec<String>,
 }
 
-/// Finds the novelty of each of `games`: the move that leads to a position that the reference does not contain (see
-/// [`Reference::first`]). Calls `take` with each result, in the order of the games.
+/// Finds the novelty of each of `games`, which is the move that leads to a position that the reference does not contain
+/// (see [`Reference::first`]). Calls `take` with each result, in the order of the games.
 ///
 /// # Errors
 ///
 /// Returns an error if a file cannot be read. Also returns an error if `reference.earlier` is set but the reference
-/// contains no games, because the comparison needs their dates. Stops at the first error of `take` and returns it.
+/// contains no individual games, because the comparison needs their dates. Stops at the first error of `take` and
+/// returns it.
 pub fn new_moves(
     games: &Games<'_>,
     reference: &Reference<'_>,
@@ -162,32 +164,32 @@ pub fn new_moves(
     })
 }
 
-/// A game that is compared with the reference, or the names of the players of a game that the filter excludes because of
-/// these names.
+/// A game that is compared with the reference, or a game that the filter excludes.
 enum ReadGame {
     Compared(Box<WaitingGame>),
-    /// Empty if the filter excludes the game for another reason.
+    /// The game is excluded. Contains the names of its players if it is excluded because of them; otherwise empty.
     Excluded(Vec<String>),
 }
 
-/// A game that waits to be compared with the reference (such as a database of earlier games). If the reference is an
+/// A game that waits to be compared with the reference, such as a database of earlier games. If the reference is an
 /// index, the positions of many waiting games are looked up together.
 struct WaitingGame {
     found: NewMove,
     start: VariantPosition,
-    /// The day before which reference games must have been played to count, or `None` if all games count.
+    /// The day before which reference games must have been played to count, or `None` if all reference games count.
     before: Option<u32>,
     moves: Vec<Move>,
-    /// The keys of the game's positions, including the last one. Empty if the reference contains no games.
+    /// The keys under which an index stores the game's positions, including the last one. Empty if the reference
+    /// contains no individual games.
     subjects: Vec<ListKey>,
-    /// The offsets in the text at which the moves end. Empty if the text is not kept.
+    /// The offset in the text at which each move ends. Empty if the text is not kept.
     ends: Vec<usize>,
     /// Whether the reference contains the position after each move.
     known: Vec<AtomicBool>,
 }
 
 impl WaitingGame {
-    /// Estimates how many bytes of memory the game uses until it has been compared with the reference.
+    /// Estimates the memory, in bytes, that the game uses until it has been compared with the reference.
     fn bytes(&self) -> usize {
         let of_moves =
             size_of::<Move>() + size_of::<ListKey>() + size_of::<Probe>() + size_of::<bool>();
@@ -195,9 +197,11 @@ impl WaitingGame {
     }
 
     /// Returns the index of the game's novelty (new move), or `None` if the reference contains all positions of the
-    /// game. A position that the reference does not contain is called unknown. If `first` is `true`, the novelty is the
-    /// first move that leads to an unknown position. Otherwise, it is the last move that leads from a known to an
-    /// unknown position. Only the first `indexed` moves are compared, because the reference may not index later ones.
+    /// game. A position that the reference does not contain is called unknown.
+    ///
+    /// If `first` is `true`, the novelty is the first move that leads to an unknown position. Otherwise, it is the last
+    /// move that leads from a known to an unknown position. Only the first `indexed` moves are compared, because the
+    /// reference may not contain later ones.
     fn new_move(&self, first: bool, indexed: usize) -> Option<usize> {
         let known = self.known.iter().take(indexed);
         let known: Vec<bool> = known.map(|known| known.load(Ordering::Relaxed)).collect();
@@ -226,9 +230,9 @@ struct Lookup<'a> {
 }
 
 impl Lookup<'_> {
-    /// Reads the current game of `reader`. `text` is the whole text that the reader reads. Looks up the positions of
-    /// the game in the reference. If the reference is an index of games, leaves the look-up to
-    /// [`finish`](Lookup::finish), which looks up the positions of many games together.
+    /// Reads the current game of `reader`, and looks up its positions in the reference. If the reference is an index of
+    /// games, the positions are instead looked up later by [`finish`](Lookup::finish), for many games together. `text`
+    /// is the whole text that the reader reads.
     fn read(&self, text: &[u8], reader: &mut GameReader<'_>) -> Result<ReadGame> {
         let tags = reader.tags().clone();
         let filter = self.reference.filter;
@@ -305,7 +309,7 @@ impl Lookup<'_> {
     }
 
     /// Returns `true` if the reference contains the position after the move `mv`, which was played in the position
-    /// `here`. Used for a reference without games: a book, a database or counts.
+    /// `here`. Used for a reference without individual games: a book, a database or counts.
     ///
     /// `moves_here` contains the moves of the reference in `here`, or is `None` if they have not been read yet. It is
     /// replaced by the moves in the position after `mv`, so that each position of a game is read only once.
@@ -334,7 +338,7 @@ impl Lookup<'_> {
         Ok(is_known)
     }
 
-    /// Returns the number of half-moves of each game that the reference indexes.
+    /// Returns the number of half-moves of each game that the reference covers.
     fn indexed(&self) -> usize {
         let explorer = self.explored.as_ref().map(|(explorer, _)| explorer);
         let max_ply = explorer.and_then(|explorer| explorer.max_ply(&Selection::default()));
@@ -367,7 +371,7 @@ impl Lookup<'_> {
 
     /// Returns the result for a game whose positions have been looked up in the reference. `reached` describes the
     /// reference games that reached the position before the game's novelty (new move). It is `None` if there is no
-    /// novelty, or if the reference contains no games.
+    /// novelty, or if the reference contains no individual games.
     fn finished(&self, game: WaitingGame, reached: Option<Visits>) -> Result<NewMove> {
         let new = game
             .new_move(self.reference.first, self.indexed())
@@ -394,9 +398,8 @@ impl Lookup<'_> {
     }
 }
 
-/// Marks the positions of `games` that no game of the reference reached. `first_seen` looks up when games of the
-/// reference first reached a position. If `earlier` is `true`, a game is compared only with reference games that are
-/// older.
+/// Marks the positions of `games` that no reference game reached as unknown. `first_seen` looks up when reference games
+/// first reached a position. If `earlier` is `true`, each game is compared only with older reference games.
 fn mark_unknown(first_seen: &FirstSeen<'_>, games: &[WaitingGame], earlier: bool) -> Result<()> {
     let all = games.par_iter().enumerate();
     let mut asked: Vec<Probe> = all
@@ -418,10 +421,10 @@ fn mark_unknown(first_seen: &FirstSeen<'_>, games: &[WaitingGame], earlier: bool
 }
 
 /// Counts, for each of `games`, the reference games that reached the position before its novelty (new move).
-/// `first_seen` looks up the positions, and `new_move` returns the index of a game's novelty.
+/// `first_seen` looks up positions, and `new_move` returns the index of a game's novelty.
 ///
-/// Writes the result for each game to the element of `reached` with the same index. Does not change the element of a
-/// game without a novelty.
+/// Writes the result for each game to the element of `reached` with the same index. The element of a game without a
+/// novelty stays unchanged.
 fn count_games(
     first_seen: &FirstSeen<'_>,
     games: &[WaitingGame],
@@ -459,8 +462,8 @@ impl NewMove {
     }
 }
 
-/// Returns the names of the players and the year of a game, such as `Tal - Fischer, 1959`. Leaves out an unknown year.
-/// Returns `None` if neither player has a name.
+/// Returns a short label for a game with the players' names and the year, such as `Tal - Fischer, 1959`. An unknown
+/// year is left out. Returns `None` if neither player has a name.
 pub fn game_label(game: &GameInfo) -> Option<String> {
     if [&game.white, &game.black]
         .iter()

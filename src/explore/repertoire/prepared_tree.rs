@@ -1,4 +1,4 @@
-//! Writing a tree of the moves that a player and an opponent are likely to play against each other, for study.
+//! Writes a tree of the moves that a player and an opponent are likely to play against each other, for study.
 
 use std::{cell::RefCell, io::Write, path::Path};
 
@@ -18,21 +18,24 @@ use crate::{
     storage::sort::Memory,
 };
 
-/// The rarity up to which the tree is continued: a position is continued if at least one in this many games reaches it.
+/// Determines how far the tree is continued: a position is continued if at least one in `ONE_IN` games is expected to
+/// reach it.
 const ONE_IN: f64 = 500.0;
 
-/// Writes a tree of a preparation to `out` as PGN with variations, and returns the number of its moves. The tree begins
-/// with the moves to the position of the query. It contains the moves of the opponent that were played in at least
-/// `query.min_games` games, and the moves of the player: those of the repertoire or, without any, those that the player
-/// played. Where neither exists, it contains the moves that others played against the opponent. A line ends where the
-/// games end, or where one in 500 games is not expected to arrive.
+/// Writes a preparation for an opponent to `out`, as a PGN tree with variations. Returns the number of its moves.
 ///
-/// The comment on a move contains the opening, the number of games and the score of the side that moves, how likely the
-/// position after a move of the opponent is (with `query.half_life`, from weighted games), and where a move of the player comes from. It also marks the ends of
-/// `lines`, the lines to look at first.
+/// The tree begins with the moves to the position of the query. Then it contains the opponent's moves that were played
+/// in at least `query.min_games` games, and the player's moves. These are the moves of the player's repertoire or,
+/// where it has none, the moves that the player has played. Where neither exist, they are the moves that others played
+/// against the opponent. A line ends where the games end, or where fewer than one in 500 games is expected to arrive.
 ///
-/// `path` is the path of the output for error messages. `memory` limits the number of positions, and `meter` receives the
-/// progress.
+/// The comment on a move contains the opening, the number of games, and the score of the side that moves. After a move
+/// of the opponent, it says how likely the position is, with weighted games if `query.half_life` is given. For a move
+/// of the player, it says where the move comes from. Comments also mark the ends of `lines`, which are the lines to
+/// look at first.
+///
+/// `path` is the path of the output for error messages. `memory` limits the number of positions, and `meter` receives
+/// the progress.
 ///
 /// # Errors
 ///
@@ -107,7 +110,7 @@ pub fn write_prepared_tree(
     })
 }
 
-/// Returns the text of the comment on a move of the tree. `first` contains the identities of the positions at the ends of
+/// Returns the comment on a move of the tree. `first` contains the identities (hashes) of the positions at the ends of
 /// the lines to look at first.
 fn comment(branch: &Branch<'_>, built: &Built, games: &GamesOfBoth<'_>, first: &[u64]) -> String {
     let opening = openings::name_of(branch.after.position());
@@ -124,15 +127,17 @@ fn comment(branch: &Branch<'_>, built: &Built, games: &GamesOfBoth<'_>, first: &
     Vec::from_iter(parts.into_iter().flatten()).join(", ")
 }
 
-/// The moves that two players played with their colors. As a source, it returns the moves of the opponent.
+/// The games of the player and the opponent in a preparation, each with the color of that person. As a move source, it
+/// returns the opponent's moves.
 struct GamesOfBoth<'a> {
     explorer: &'a Explorer,
     query: &'a PrepareQuery<'a>,
     theirs: Selection,
     yours: Selection,
-    /// The identities of the positions after moves of the opponent that were played in enough games.
+    /// The positions after moves that the opponent played in enough games, given by their identities (hashes).
     frequent: RefCell<FxHashSet<u64>>,
-    /// Where the moves of the player come from, keyed by the identity of their position.
+    /// The origin of the player's moves in each position, such as `repertoire`. A key is the identity (a hash) of the
+    /// position.
     origins: RefCell<FxHashMap<u64, &'static str>>,
 }
 
@@ -155,7 +160,8 @@ impl<'a> GamesOfBoth<'a> {
         }
     }
 
-    /// Returns the moves in `pos` of the games that `selection` selects, without those in fewer than `least` games.
+    /// Returns the moves that were played in the position `pos` in games that pass `selection`. Moves with fewer than
+    /// `least` games are left out.
     fn played(
         &self,
         pos: &VariantPosition,
@@ -170,7 +176,8 @@ impl<'a> GamesOfBoth<'a> {
         Ok(moves)
     }
 
-    /// Returns the moves of the player in `pos`, and notes where they come from.
+    /// Returns the moves of the player who prepares in the position `pos`, and stores their origin: the repertoire, the
+    /// player's own games, or games of others against the opponent.
     fn answers(&self, pos: &Keyed<VariantPosition>) -> Result<Vec<TreeMove>> {
         let position = pos.position();
         let own: Vec<Move> = match self.query.repertoire {
@@ -213,10 +220,10 @@ impl MoveSource for GamesOfBoth<'_> {
     }
 }
 
-/// A source that returns the moves of a line, and the moves of a built repertoire in all other positions.
+/// A move source that returns the moves of a given line, and the moves of a repertoire in all other positions.
 struct AfterLine<'a> {
     built: &'a Built,
-    /// The moves of the line, keyed by the identity of their position.
+    /// The moves of the line, keyed by the identity (a hash) of the position before the move.
     before: FxHashMap<u64, Move>,
 }
 

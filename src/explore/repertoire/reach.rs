@@ -1,16 +1,16 @@
-//! Computes the reach of positions: the probability that a game reaches each position of a repertoire. A propagation
-//! follows the moves of the repertoire, and the opponent's replies in a source of games.
+//! Computes the reach of positions, which is the probability that a game reaches each position of a repertoire. The
+//! computation follows the player's moves in the repertoire, and the opponent's replies in a source of games.
 //!
-//! It visits positions level by level, one half-move at a time. The probabilities of all paths of one
-//! length to a position are added before the moves of the position are followed. If a longer path reaches the
-//! position later, its probability is passed on to all following positions as well. So the reach is the sum over
-//! all paths of any length.
+//! It visits positions level by level, one half-move at a time. The probabilities of all paths of one length to a
+//! position are added before the moves of the position are followed. If a longer path reaches the position later, its
+//! probability is passed on to all following positions as well. The reach is therefore the sum over all paths of any
+//! length.
 //!
-//! A move that would close a cycle of positions is not followed. The moves that are followed therefore form an
-//! acyclic graph, so the propagation ends.
+//! A move that would close a cycle of positions is not followed. The moves that are followed therefore form an acyclic
+//! graph, and the computation ends.
 //!
-//! The walk of `formats::walk` cannot replace it, because a walk asks for the moves of each position once. Here, the
-//! moves of a position may depend on its probability, which every further path increases.
+//! The walk of `formats::walk` does not suit this purpose, because it asks for the moves of each position only once.
+//! Here, the moves of a position may depend on its probability, which grows with every further path.
 
 use std::collections::BTreeMap;
 
@@ -27,23 +27,22 @@ use crate::{
     progress::{FractionalProgress, Meter},
 };
 
-/// An estimate of the memory, in bytes, that one position of a [`ReachGraph`] and its moves take.
+/// An estimate of the memory, in bytes, for one position of a [`ReachGraph`] with its moves.
 const BYTES_PER_NODE: usize = 512;
 
-/// The maximum number of positions that one search for a cycle of moves visits. A walk through a repertoire makes such
-/// a search for each reversible move, so the limit bounds how long the walk takes.
+/// The maximum number of positions that are visited to find out whether a move closes a cycle. Each reversible move of
+/// a repertoire requires such a search, so the limit bounds the total time.
 const MAX_CYCLE_SEARCH: usize = 2000;
 
-/// A propagation of probabilities through the positions of a repertoire: it computes how likely a game is to reach each
-/// of them. If the side `color` is to move, it follows the moves of the repertoire. Otherwise, it follows the replies in
-/// `source`.
+/// Computes how likely a game is to reach each position of a repertoire. Where the side `color` is to move, the moves
+/// of the repertoire are followed. Where the other side is to move, the replies in `source` are followed.
 pub(super) struct Propagation<'a> {
     pub start: &'a VariantPosition,
     pub color: Color,
     pub source: &'a dyn MoveSource,
-    /// A function that returns the weights of the replies in a position. `None` if each game has the same weight.
+    /// A function that returns the weights of the replies in a position, or `None` if each game has the same weight.
     pub weights: Option<ReplyWeights<'a>>,
-    /// The maximum length of lines in half-moves, or `None` for no limit. The last half-move of a line is the player's.
+    /// The maximum length of lines in half-moves, or `None` for no limit. A line always ends with a move of the player.
     pub max_ply: Option<usize>,
     /// The maximum memory for positions, in bytes.
     pub memory: usize,
@@ -54,24 +53,24 @@ pub(super) struct Propagation<'a> {
 pub(super) type ReplyWeights<'a> = &'a dyn Fn(&VariantPosition) -> Result<FxHashMap<BookMove, f64>>;
 
 /// A function that returns the moves of the repertoire's side in a position, or `None` if the repertoire has no answer
-/// there. The second argument is the probability that a game reaches the position by the paths that the walk has
-/// followed so far. If another path leads to a position without an answer, the walk calls the function again, with the
-/// higher probability.
+/// there. The second argument is the probability that a game reaches the position by the paths that have been followed
+/// so far. If another path leads to a position without an answer, the function is called again with the higher
+/// probability.
 pub(super) type AnswerOf<'a> =
     &'a mut dyn FnMut(&Keyed<VariantPosition>, f64) -> Result<Option<Vec<TreeMove>>>;
 
-/// A graph of the positions that a [`Propagation`] through a repertoire has visited. Node 0 is the start position.
+/// The graph of positions that a [`Propagation`] through a repertoire has visited. Node 0 is the start position.
 pub(super) struct ReachGraph {
     start: VariantPosition,
     /// Maps the identity of a position to the index of its node.
     ids: FxHashMap<u64, u32>,
     pub nodes: Vec<ReachNode>,
-    /// The share of the games that reached a position without an answer, by half-move. Several moves of the player in
-    /// a position are taken as equally likely.
+    /// The share of games that reached a position without an answer at each half-move. If the player has several moves
+    /// in a position, they are considered equally likely.
     lost: BTreeMap<usize, f64>,
-    /// The share of the games that reached the end of the source's games, by half-move.
+    /// The share of games that reached a position after which the source contains no more games, at each half-move.
     ended: BTreeMap<usize, f64>,
-    /// The last half-move at which a position had an answer.
+    /// The last half-move at which the repertoire has an answer.
     last: usize,
 }
 
@@ -80,12 +79,12 @@ pub(super) struct ReachNode {
     /// The sum of the probabilities of all paths to the position. It can exceed 1 if the player has several moves in
     /// a position.
     pub reach: f64,
-    /// The predecessor of the node, and the move that leads from the predecessor to the node. After the walk, this is
-    /// the predecessor on the likeliest path.
+    /// The index of the predecessor of the node, and the move that leads from there to the node. After the walk, this
+    /// is the predecessor on the likeliest path.
     parent: (u32, BookMove),
     /// The moves of the position, or `None` for a position without an answer.
     pub edges: Option<Vec<Edge>>,
-    /// Whether the source contains no reply, although the maximum length of lines allows one.
+    /// Whether the source contains no reply in the position, although the maximum length of lines would allow one.
     pub is_source_end: bool,
 }
 
@@ -98,11 +97,12 @@ pub(super) struct Edge {
     pub results: Option<Results>,
     /// The probability that the move is played, from 0 to 1. It is 1 for each move of the player.
     pub share: f64,
-    /// Like `share`, but several moves of the player share the probability equally.
+    /// The probability that the move is played if several moves of the player in a position are considered equally
+    /// likely, so that their probabilities add up to 1. For a move of the opponent, it equals `share`.
     share_of_games: f64,
     /// Whether the walk follows the move. It does not follow a move that would close a cycle.
     is_followed: bool,
-    /// Whether later moves can lead back to the position before the move.
+    /// Whether later moves may lead back to the position before the move.
     is_reversible: bool,
 }
 
@@ -150,12 +150,12 @@ impl Propagation<'_> {
         Ok(graph)
     }
 
-    /// Computes the probabilities of all positions in `graph`, level by level. The probability of the start position is
-    /// one. Each move adds a product to the probability of the position after it: the probability of the position
-    /// before it, times the share of the move. `progress` advances with each path that ends. `answer` returns the moves
-    /// of the repertoire's side.
+    /// Computes the probabilities of all positions in `graph`, level by level. The start position has the probability
+    /// 1. Each move adds to the probability of the position after it: the probability of the position before it, times
+    /// the share of the move. `progress` advances with each path that ends. `answer` returns the moves of the
+    /// repertoire's side.
     ///
-    /// Returns `true` if the computation must be repeated. This is the case if `answer` returned no moves when a
+    /// Returns `true` if the computation must be repeated. This is necessary if `answer` returned no moves when a
     /// position was first reached, but returned moves when the position was reached again with a higher probability.
     /// The positions after it then lack the probability of the first visit.
     fn propagate(
@@ -223,7 +223,7 @@ impl Propagation<'_> {
     }
 
     /// Adds the moves in the position of the node `id` to `graph`. `ply` is the number of half-moves from the start to
-    /// the position. Returns `false` if the repertoire's side is to move and has no answer (`answer` returns `None`),
+    /// the position. Returns `false` if the repertoire's side is to move and `answer` returns no moves for it,
     /// otherwise `true`.
     fn expand(
         &self,
@@ -301,9 +301,9 @@ impl ReachGraph {
         })
     }
 
-    /// Returns `true` if a path of reversible moves that the walk follows leads from the node `from` to the node `to`.
-    /// Irreversible moves cannot be part of a cycle, so they are not searched. Also returns `true` if the search
-    /// exceeds [`MAX_CYCLE_SEARCH`] positions, so that no cycle is missed.
+    /// Returns `true` if a path of reversible moves leads from the node `from` to the node `to`. Only moves that the
+    /// walk follows are searched, and no irreversible moves, because they cannot be part of a cycle. Also returns
+    /// `true` if the search exceeds [`MAX_CYCLE_SEARCH`] positions, so that no cycle is missed.
     fn leads_to(&self, from: u32, to: u32) -> bool {
         let mut seen = FxHashSet::default();
         let mut waiting = vec![from];
@@ -321,8 +321,8 @@ impl ReachGraph {
     }
 
     /// Returns the probability that a game reaches each position of the graph, in the order of the nodes. Unlike
-    /// [`ReachNode::reach`], the result also counts paths of the maximum length: the walk ends such a path one move
-    /// early, before it visits the last position.
+    /// [`ReachNode::reach`], it includes paths of the maximum length. The walk ends such a path one move early, before
+    /// it visits the last position.
     pub(super) fn reach(&self) -> Vec<f64> {
         let mut reach = vec![0.0; self.nodes.len()];
         reach[0] = 1.0;
@@ -335,7 +335,7 @@ impl ReachGraph {
         reach
     }
 
-    /// Returns the probability, at most 1, that a game reaches the position with the identity (a hash) `pos`. Returns
+    /// Returns the probability, at most 1, that a game reaches the position whose identity (a hash) is `pos`. Returns
     /// `None` if the walk did not visit the position.
     pub(super) fn reach_of(&self, pos: u64) -> Option<f64> {
         let id = self.ids.get(&pos)?;
@@ -383,8 +383,8 @@ impl ReachGraph {
         way.into_iter().rev().map(play).collect()
     }
 
-    /// Returns the moves of the most likely path to the position with the identity (a hash) `pos`. Returns `None` if
-    /// the walk did not visit the position.
+    /// Returns the moves of the likeliest path to the position whose identity (a hash) is `pos`. Returns `None` if the
+    /// walk did not visit the position.
     pub(super) fn line_to(&self, pos: u64) -> Option<Vec<Move>> {
         self.ids.get(&pos).map(|id| self.line(*id))
     }
@@ -393,9 +393,8 @@ impl ReachGraph {
         position_after(&self.start, self.line(id))
     }
 
-    /// Returns, for each half-move of the opponent, the share of all games in which the repertoire has answered every
-    /// move of the opponent up to this half-move. The elements are in the order of the half-moves. `color` is the side
-    /// of the repertoire.
+    /// Returns the share of games in which the repertoire of the side `color` has answered every move of the opponent
+    /// so far, for each half-move of the opponent in order.
     pub(super) fn coverage(&self, color: Color) -> Vec<Coverage> {
         let first = usize::from(self.start.turn() == color) + 1;
         let mut share = 1.0 - self.lost.get(&0).copied().unwrap_or(0.0);

@@ -1,4 +1,4 @@
-//! Removing moves from the text of a repertoire in PGN.
+//! Removes moves from the text of a repertoire in PGN.
 
 use std::ops::Range;
 
@@ -10,10 +10,10 @@ use crate::{
     games::pgn::{GameReader, OpenLines, Step, start_of},
 };
 
-/// A set of moves to remove from a repertoire. Each element is a move in a certain position.
+/// A set of moves to remove from a repertoire, each in a certain position.
 #[derive(Clone, Default, Debug)]
 pub struct RemovedMoves {
-    /// The moves, keyed by the identity of their position.
+    /// The moves, keyed by the identity (a hash) of the position in which they are played.
     moves: FxHashMap<u64, Vec<Move>>,
 }
 
@@ -41,8 +41,8 @@ impl RemovedMoves {
     /// removed in every game that reaches its position. Tags, comments, and the order of the remaining moves and
     /// variations stay unchanged. `games` must be a reader of the whole `text`.
     ///
-    /// If a removed move has variations, the first variation that still has moves replaces the removed move and its
-    /// continuation. The other variations become alternatives to the first move of this variation.
+    /// If a removed move has variations, the first variation that still has moves takes the place of the removed move
+    /// and its continuation. The other variations then become alternatives to the first move of that variation.
     pub(super) fn cut(&self, text: &[u8], mut games: GameReader<'_>, out: &mut Vec<u8>) {
         let mut copied = 0;
         while games.next_game() {
@@ -65,7 +65,7 @@ impl RemovedMoves {
         out.extend_from_slice(&text[copied..]);
     }
 
-    /// Reads the moves of the current game of `games`, a reader of `text`, and marks those that are in this set.
+    /// Reads the moves of the current game of `games`, a reader of `text`, and marks the moves that are in this set.
     /// `start` is the position in which the game starts, or `None` if it is unknown.
     fn read(
         &self,
@@ -116,14 +116,14 @@ impl RemovedMoves {
 /// A game whose moves have been read. Its lines and moves are stored as ranges of offsets in the text.
 struct ReadGame {
     main: ReadLine,
-    /// Whether one or more moves of the game must be removed.
+    /// Whether the game contains at least one move that must be removed.
     lacks_moves: bool,
 }
 
 impl ReadGame {
-    /// Creates a game from its main line `lines[0]`, whose text ends at the offset `end`. The other lines are
-    /// variations that were never closed. They are ignored, so their text stays unchanged. `lacks_moves` is `true` if
-    /// at least one move must be removed.
+    /// Creates a game from its main line `lines[0]`, whose text ends at the offset `end`. Any other lines are
+    /// variations whose closing parenthesis is missing. They are ignored, so their text is copied unchanged.
+    /// `lacks_moves` says whether the game contains a move that must be removed.
     fn new(mut lines: Vec<UnfinishedLine>, end: usize, lacks_moves: bool) -> ReadGame {
         lines.truncate(1);
         let main = lines.pop().expect("the main line is never closed");
@@ -136,17 +136,19 @@ impl ReadGame {
 
 /// A main line or a variation whose moves have been read.
 struct ReadLine {
-    /// The text of the line, without the parentheses of a variation, and without the result of a game and the white
-    /// space before the result.
+    /// The range of the line's text, without the parentheses of a variation, and without the result of a game and the
+    /// white space before the result.
     content: Range<usize>,
-    /// The texts of variations before the first move, without their parentheses. They have no move to replace.
+    /// The ranges of variations before the first move, without their parentheses. Such a variation cannot replace a
+    /// move.
     strays: Vec<Range<usize>>,
     moves: Vec<ReadLineMove>,
 }
 
 /// A move of a line, with the variations that are alternatives to it.
 struct ReadLineMove {
-    /// The text of the move, with the number before it, and with the marks and comments before its first variation.
+    /// The range of the move's text, with the number before it, and with the marks and comments before its first
+    /// variation.
     text: Range<usize>,
     is_removed: bool,
     variations: Vec<ReadLine>,
@@ -202,8 +204,8 @@ impl UnfinishedLine {
 }
 
 impl ReadLine {
-    /// Returns `true` if the line still has moves after the removal: if its first move is not removed, or if a
-    /// variation replaces this move.
+    /// Returns `true` if the line still has moves after the removal, because its first move is kept or because a
+    /// variation takes the place of this move.
     fn remains(&self) -> bool {
         let first = self.moves.first();
         first.is_some_and(|first| {
@@ -211,7 +213,7 @@ impl ReadLine {
         })
     }
 
-    /// Returns the range of the text before the first move of the line. It may contain a comment.
+    /// Returns the range of the text before the first move of the line, such as a comment.
     fn preface(&self) -> Range<usize> {
         let first = self.moves.first();
         self.content.start..first.map_or(self.content.end, |first| first.text.start)
@@ -222,7 +224,7 @@ impl ReadLine {
 struct Writer<'a> {
     text: &'a [u8],
     out: &'a mut Vec<u8>,
-    /// Whether a part of the text was left out after the last byte of `out`.
+    /// Whether a part of the text was left out after the last copied byte.
     has_skipped: bool,
 }
 
@@ -271,7 +273,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Writes a variation in parentheses. Writes nothing if the user's edits remove all its moves.
+    /// Writes a variation in parentheses, or nothing if all its moves are removed.
     fn variation(&mut self, line: &ReadLine) {
         if !line.remains() && !line.moves.is_empty() {
             self.has_skipped = true;
@@ -287,8 +289,8 @@ impl Writer<'_> {
         self.out.push(b')');
     }
 
-    /// Copies the part `range` of the game's text to the output. If the part would otherwise be joined to the last word
-    /// of the output, writes a space first.
+    /// Copies the part `range` of the game's text to the output. Writes a space first if the text would otherwise
+    /// continue the last word of the output.
     fn put(&mut self, range: Range<usize>) {
         let mut part = &self.text[range.clone()];
         // Two line breaks around a skipped part would become a blank line, which ends a game for some programs.
@@ -308,8 +310,8 @@ impl Writer<'_> {
         self.out.extend_from_slice(part);
     }
 
-    /// Begins a new line in the output, unless the output already ends with a line break. Used before text that begins
-    /// with `%`, which programs ignore only at the start of a line.
+    /// Begins a new line in the output, unless the output already ends with a line break. Call this before writing text
+    /// that begins with `%`, because such text is skipped only at the start of a line.
     fn begin_line(&mut self) {
         self.trim();
         if self.out.last().is_some_and(|last| *last != b'\n') {
@@ -325,8 +327,8 @@ impl Writer<'_> {
         }
     }
 
-    /// Prepares the output for the text that follows the moves of a game. `next` is the first byte of that text.
-    /// Removes spaces at the end of the output, and writes a single space if `next` is not white space.
+    /// Prepares the output for the text that follows the moves of a game, which begins with the byte `next`. Removes
+    /// spaces at the end of the output, and writes a single space unless `next` is white space.
     fn begin_rest(&mut self, next: Option<&u8>) {
         self.trim();
         if next.is_some_and(|next| !next.is_ascii_whitespace()) {
