@@ -1,4 +1,4 @@
-//! Games in PGN: reading, selecting and writing them, and the names of their openings.
+//! Chess games in PGN: reads, selects and writes games, and names their openings.
 
 pub mod board_query;
 #[cfg(feature = "download")]

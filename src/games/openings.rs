@@ -1,11 +1,12 @@
 //! The names and ECO codes of some 3,800 openings, looked up by position.
 //!
 //! The opening of a game is the last position with a name that the game reached ([`of_game`]). The explorer's index of
-//! games stores it as an [`OpeningNumber`] in the row of the game, so an index must be made again if the table changes.
+//! games stores the number of this position in the table, an [`OpeningNumber`]. An index must therefore be made again
+//! if the table changes.
 //!
-//! The names, codes and moves are published by Lichess under CC0. `data/opening_names.txt` stores them as a tree,
-//! one move per line. A line contains the depth of the move, the move, and, if the position after the move has a
-//! name, its code and its name.
+//! The names, codes and moves are published by Lichess under CC0. `data/opening_names.txt` stores them as a tree of
+//! moves, one per line. A line contains the depth of the move and the move. If the position after the move has a name,
+//! the code and the name follow.
 //!
 //! ```
 //! use polybook::{openings, position::Variant};
@@ -59,8 +60,8 @@ impl Opening {
         family(self.name)
     }
 
-    /// Returns the name without the names of variations within a variation: the family and the next part of the name,
-    /// which ends before a comma or a colon.
+    /// Returns the first two parts of the name: the family and the variation. Leaves out the names of variations within
+    /// the variation, which follow a comma or a colon.
     ///
     /// ```
     /// use polybook::openings::Opening;
@@ -78,7 +79,7 @@ impl Opening {
 /// The number of a named opening position in the built-in table, counted from 1. A position without a name has the
 /// number 0.
 ///
-/// Indexes contain these numbers. If the table changes, the layout of indexes therefore needs a new version.
+/// Index files contain these numbers, so the version of their layout must be raised if the table changes.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
 pub struct OpeningNumber(u16);
 
@@ -119,11 +120,12 @@ impl OpeningNumber {
     }
 }
 
-/// Returns the opening of a game: the opening of the last position in the game that has a name. The order of the moves
-/// that led to this position does not matter.
+/// Returns the opening of a game, which is determined by the last of the game's positions that has a name. The order of
+/// the moves that led to this position does not matter.
 ///
-/// `identities` yields the [identities](crate::chess::position::identity) of the game's positions, from the first to the last.
-/// Returns 0 if no position has a name, or if the variant does not share the opening names of standard chess.
+/// `identities` yields the [identities](crate::chess::position::identity) of the game's positions, from the first to
+/// the last. Returns the number 0 if no position has a name, or if the variant does not share the opening names of
+/// standard chess.
 pub fn of_game(
     variant: Variant,
     identities: impl DoubleEndedIterator<Item = u64>,
@@ -150,13 +152,13 @@ fn shares_names(variant: Variant) -> bool {
     )
 }
 
-/// A condition on the openings of games, parsed from a string:
+/// A condition on the openings of games, parsed from one of these strings:
 ///
-/// - ECO codes, such as `B20-B99`, `B2` or `B`: openings with these codes;
-/// - the name of a family or of an opening, such as `Sicilian Defense` or `King's Indian Attack`: all openings whose
-///   names are this name, or begin with it and a colon or a comma. A comma may follow the name;
-/// - the name of an opening and a colon, such as `Sicilian Defense:`: only the opening with exactly this name;
-/// - a part of a name, such as `najdorf`: all openings whose names contain it.
+/// - ECO codes, such as `B20-B99`, `B2` or `B`: accepts the openings with these codes;
+/// - the name of a family or of an opening, such as `Sicilian Defense` or `King's Indian Attack`, with or without a
+///   comma at its end: accepts all openings whose names are this name, or begin with it and a colon or a comma;
+/// - the name of an opening and a colon, such as `Sicilian Defense:`: accepts only the opening with exactly this name;
+/// - a part of a name, such as `najdorf`: accepts all openings whose names contain it.
 ///
 /// If a string has several of these meanings, the first one applies. Case and accents do not matter. The opening of a
 /// game is determined by its moves, not by its tags.
@@ -170,7 +172,7 @@ fn shares_names(variant: Variant) -> bool {
 #[derive(Clone, PartialEq, Eq)]
 pub struct OpeningFilter {
     text: String,
-    /// A bit for each opening number, which is set if games of this opening pass the filter.
+    /// A set of bits, one for each opening number. A bit is set if games of this opening pass the filter.
     passing: Box<[u64; OpeningNumber::COUNT / 64]>,
 }
 
@@ -201,12 +203,12 @@ impl fmt::Debug for OpeningFilter {
 #[error("no opening is called \"{text}\"{}", advice(.nearest))]
 pub struct UnknownOpening {
     text: String,
-    /// Similar names of families of openings or, if there are none, of openings.
+    /// Names similar to the string: those of opening families or, if none is similar, those of openings.
     nearest: Vec<String>,
 }
 
 /// Returns the end of the error message about an unknown opening. It suggests the similar names in `nearest` or, if
-/// there are none, says what an opening filter may contain.
+/// there are none, says what the user can enter.
 fn advice(nearest: &[String]) -> String {
     match did_you_mean(nearest) {
         empty if empty.is_empty() => {
@@ -258,8 +260,8 @@ impl FromStr for OpeningFilter {
     }
 }
 
-/// The maximum numbers of words and of letters in a string for which [`nearest`] searches for similar names. These
-/// limits bound how long a search takes, because a request to the server can start one.
+/// The maximum number of words and the maximum number of letters of a string for which [`nearest`] searches for similar
+/// names. The limits bound the time of a search, because a request to the server can start one.
 const MAX_SEARCHED: (usize, usize) = (4, 32);
 
 /// Returns the opening names that are most similar to `wanted`, a string that [`plain`] normalized. Searches the names
@@ -287,7 +289,7 @@ fn nearest(wanted: &str) -> Vec<String> {
     }
 }
 
-/// The characters between the parts of an opening's name: its family, its variation, and variations within it.
+/// The characters that separate the parts of an opening's name: its family, its variation, and variations within it.
 const SEPARATORS: [char; 2] = [':', ','];
 
 fn family(name: &str) -> &str {
@@ -352,10 +354,10 @@ fn of_standard_chess(pos: &VariantPosition) -> Option<Chess> {
         .flatten()
 }
 
-/// Parses the table of opening names now, instead of at the first lookup.
+/// Parses the table of opening names now instead of at the first lookup.
 ///
-/// Call this function before the process forks. If another thread parsed the table during the fork, the child process
-/// would wait forever for the table, because the thread does not exist in the child process.
+/// Call this function before the process forks. If another thread were parsing the table during the fork, the child
+/// process would wait forever, because this thread does not exist in the child process.
 pub fn load() {
     plain_names();
 }
@@ -368,14 +370,13 @@ struct OpeningNames {
     lines: Vec<Box<[BookMove]>>,
     /// The numbers of the positions by their identities.
     numbers: FxHashMap<u64, OpeningNumber>,
-    /// A bit for each value of the low [`INDEX_BITS`] bits of an identity. It is clear if no named position has this
-    /// value, which saves a lookup in `numbers` for most positions of a game.
+    /// A set of bits, one for each value of the low [`INDEX_BITS`] bits of an identity. If the bit is clear, no named
+    /// position has this value. This saves a lookup in `numbers` for most positions of a game.
     bits: Box<[u64; 1 << (INDEX_BITS - 6)]>,
 }
 
-/// The number of low bits of an identity (the hash of a position) that serve as an index into [`OpeningNames::bits`].
-/// This bit set has one bit for each index. With 16 bits, it takes 8 KiB, which fits into the processor's fastest
-/// cache.
+/// The number of low bits of an identity (the hash of a position) that are used as an index into the bit set
+/// [`OpeningNames::bits`]. With 16 bits, the set takes 8 KiB, which fits into the processor's fastest cache.
 const INDEX_BITS: u32 = 16;
 
 impl OpeningNames {

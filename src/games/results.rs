@@ -1,5 +1,5 @@
-//! The results of games as numbers: by color, and from the view of a side or of a player. Also the means of other
-//! numbers, such as ratings.
+//! The results of games as numbers, by color or from the view of a side or player, and the means of other numbers such
+//! as ratings.
 
 use std::ops::{Add, AddAssign};
 
@@ -75,7 +75,7 @@ impl Results {
         white.turned(side)
     }
 
-    /// Converts `stats`, the results of finished games from the view of the side `side`.
+    /// Converts `stats`, the results of finished games from the view of the side `side`, to results by color.
     #[inline]
     pub fn from_side(side: Color, stats: Wdl) -> Results {
         let white = stats.turned(side);
@@ -87,13 +87,13 @@ impl Results {
         }
     }
 
-    /// Returns the score of the side `side` from 0 to 1, or `None` if no game has a result.
+    /// Returns the score of the side `side`, from 0 to 1, or `None` if no game has a result.
     pub fn score(self, side: Color) -> Option<f64> {
         let stats = self.for_side(side);
         (stats.games() > 0).then(|| stats.score())
     }
 
-    /// Returns these results with the unfinished games as draws, as in counts.
+    /// Returns these results with each unfinished game as a draw, as counts directories store them.
     pub fn with_unfinished_as_draws(self) -> Results {
         Results {
             draws: self.draws.saturating_add(self.unfinished),
@@ -102,7 +102,7 @@ impl Results {
         }
     }
 
-    /// Serializes `white`, `draws`, `black` and, unless it is 0, `unfinished`.
+    /// Serializes the fields `white`, `draws`, `black` and, if there are unfinished games, `unfinished`.
     ///
     /// # Errors
     ///
@@ -123,9 +123,9 @@ impl Results {
         numbers.serialize(serializer)
     }
 
-    /// Serializes the numbers in the form of Lichess's explorer, whose clients add up `white`, `draws` and `black` to
-    /// get the number of all games: `draws` includes the unfinished games. Unless it is 0, their number follows as
-    /// `unfinished`, a field that Lichess does not have.
+    /// Serializes the numbers in the form of Lichess's explorer. Its clients add up `white`, `draws` and `black` to get
+    /// the number of all games, so `draws` includes the unfinished games. If there are any, their number is also
+    /// written as `unfinished`, a field that Lichess does not have.
     ///
     /// # Errors
     ///
@@ -138,7 +138,8 @@ impl Results {
         lichess.without_total(serializer)
     }
 
-    /// Serializes `wins`, `draws` and `losses` from the view of the side `side` and, unless it is 0, `unfinished`.
+    /// Serializes the fields `wins`, `draws` and `losses` from the view of the side `side` and, if there are unfinished
+    /// games, `unfinished`.
     ///
     /// # Errors
     ///
@@ -223,7 +224,7 @@ impl From<Results> for AllResults {
     }
 }
 
-/// Adds up results. A sum that overflows is replaced by [`u64::MAX`].
+/// Adds the results of other games. A sum that overflows is replaced with [`u64::MAX`].
 impl AddAssign for Results {
     #[inline]
     fn add_assign(&mut self, other: Results) {
@@ -246,7 +247,8 @@ pub struct Wdl {
     pub losses: u64,
 }
 
-/// The mean of a number over the games in which it is known, as a sum and the number of these games.
+/// The mean of a number, such as a rating, over the games in which it is known. It is stored as the sum of the number
+/// and the number of these games.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Default, Debug)]
 pub struct Mean {
     /// The sum of the known numbers.
@@ -274,7 +276,7 @@ impl Mean {
     }
 }
 
-/// Adds up numbers of disjoint sets of games. A sum that overflows is replaced by [`u64::MAX`].
+/// Adds the mean over other games. A sum that overflows is replaced with [`u64::MAX`].
 impl AddAssign for Mean {
     #[inline]
     fn add_assign(&mut self, other: Mean) {
@@ -283,23 +285,25 @@ impl AddAssign for Mean {
     }
 }
 
-/// A number that each game has, such as the rating of the player who moved. Counts by class and explorer's indexes
-/// contain its [`Mean`] for each move.
+/// A number that every game has, such as the rating of the player who moved. Counts directories with classes and the
+/// explorer's indexes contain its [`Mean`] for each move.
 #[derive(Debug)]
 pub struct Measure {
-    /// The names of the columns in counts that contain the sum of the known numbers, and the number of games in which
+    /// The names of two columns in a counts directory: the sum of the known numbers, and the number of games in which
     /// the number is known.
     pub columns: [&'static str; 2],
-    /// The greatest number. The least known number is 1.
+    /// The greatest possible number. The lowest is 1, because 0 means unknown.
     pub highest: u16,
-    /// Estimates the mean in games of a rating group. An index stores the difference to this estimate in few bits.
+    /// Estimates the mean of the number in games of a rating group. An index stores only the difference to this
+    /// estimate, which takes few bits.
     pub(crate) estimate: fn(Option<RatingGroup>) -> u64,
-    /// The base-2 logarithm of the typical difference between the number of one game and the estimate.
+    /// The base-2 logarithm of the typical difference between the estimate and the number of a single game.
     pub(crate) deviation_bits: u32,
 }
 
 impl Measure {
-    /// Returns `true` if the mean is between 1 and the greatest number, or if no number is known.
+    /// Returns `true` if the mean is possible: if it is between 1 and the greatest possible number, or if no number is
+    /// known.
     #[inline]
     pub(crate) fn can_be(&self, mean: Mean) -> bool {
         let highest = mean.games.saturating_mul(self.highest.into());
@@ -307,7 +311,7 @@ impl Measure {
     }
 }
 
-/// All measures, in the order in which files contain them. New ones are added at the end.
+/// All measures, in the order in which files contain them. New measures are added at the end.
 pub const MEASURES: [Measure; 1] = [Measure {
     columns: ["rating_sum", "rated"],
     highest: HIGHEST_RATING,
@@ -315,7 +319,7 @@ pub const MEASURES: [Measure; 1] = [Measure {
     deviation_bits: 7,
 }];
 
-/// The numbers of one game for all [`MEASURES`]. Unknown numbers are 0.
+/// The values of all [`MEASURES`] in one game. An unknown value is 0.
 pub type Measured = [u16; MEASURES.len()];
 
 /// The means of all [`MEASURES`] over the games in which a move was played.
@@ -329,7 +333,7 @@ impl Means {
         rating
     }
 
-    /// Adds the numbers of one game.
+    /// Adds the values of one game.
     #[inline]
     pub fn add(&mut self, game: Measured) {
         self.0
@@ -349,7 +353,7 @@ impl AddAssign for Means {
     }
 }
 
-/// The quantile of the standard normal distribution for a two-sided 99 percent confidence interval.
+/// The quantile of the standard normal distribution that belongs to a two-sided 99 percent confidence interval.
 const QUANTILE: f64 = 2.576;
 
 /// The serialized form of [`Wdl`] without the draws.
@@ -406,7 +410,8 @@ impl Wdl {
         2 * self.wins + self.draws
     }
 
-    /// Serializes `wins` and `losses`. Answers contain the number of draws once, in [`Results`].
+    /// Serializes the fields `wins` and `losses`. The number of draws is left out because answers already contain it in
+    /// [`Results`].
     ///
     /// # Errors
     ///

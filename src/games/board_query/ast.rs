@@ -1,8 +1,9 @@
-//! The syntax tree of a query. Whether operators have operands of the right type is checked later, in `program`.
+//! The syntax tree of a board query. The module `program` checks later whether the operands of operators have the right
+//! types.
 
 use shakmaty::{Bitboard, Board, Color, File, Rank, Role, Square};
 
-/// A part of a query, with the offset in the text at which it begins.
+/// A part of a query, and the offset in the text at which it begins.
 #[derive(Clone, Debug)]
 pub(super) struct Node {
     pub at: usize,
@@ -16,7 +17,7 @@ pub(super) enum NodeKind {
     Ply,
     Negative(Box<Node>),
     Product(Vec<Node>),
-    /// Terms, with `true` for those that are subtracted.
+    /// A sum of terms. `true` marks a term that is subtracted.
     Sum(Vec<(bool, Node)>),
     Compare(Box<Node>, Comparison, Box<Node>),
     Not(Box<Node>),
@@ -36,7 +37,7 @@ pub(super) enum NodeKind {
     Move(Vec<MovePattern>),
 }
 
-/// The pieces that a count includes.
+/// The pieces that a part of a query refers to: all pieces of a color, or only those of one kind.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum Pieces {
     Kind(Color, Role),
@@ -84,14 +85,15 @@ impl Comparison {
     }
 }
 
-/// A FEN in a query. The placement of the pieces must be given; the other fields may be left out.
+/// A FEN in a query. The first field, the placement of the pieces, is required; the other fields are optional.
 #[derive(Clone, Debug)]
 pub(super) struct FenFields {
     pub board: Board,
     pub turn: Option<Color>,
-    /// The squares of the rooks with which castling is possible.
+    /// The squares of the rooks that can castle.
     pub castling: Option<Bitboard>,
-    /// The en passant square, or `None` inside if there is none.
+    /// The en passant square. The inner `None` means that there is no such square, the outer `None` that the field is
+    /// missing.
     pub en_passant: Option<Option<Square>>,
     pub halfmoves: Option<u32>,
     pub fullmoves: Option<u32>,
@@ -142,7 +144,7 @@ impl PieceNumbers {
         self.0.map(|[pawns, ..]| pawns)
     }
 
-    /// Returns these pieces with a king of each side. Returns `None` if they include a king.
+    /// Adds a king for each side. Returns `None` if these pieces already include a king.
     pub(super) fn with_kings(&self) -> Option<PieceNumbers> {
         // Kings are the last role.
         let [[white @ .., 0], [black @ .., 0]] = self.0 else {
@@ -158,7 +160,7 @@ impl PieceNumbers {
     }
 }
 
-/// The properties that a move must have. A property that is `None` or `false` does not matter.
+/// The properties that a move must have. A property that is `None` or `false` is not required.
 #[derive(Copy, Clone, Default, Debug)]
 pub(super) struct MovePattern {
     pub role: Option<Role>,

@@ -1,4 +1,4 @@
-//! The grammar of queries, as parsers of the crate winnow.
+//! The grammar of board queries, written as parsers of the crate winnow.
 
 use shakmaty::{Bitboard, Board, CastlingSide, Color, File, Rank, Role, Square};
 use winnow::{
@@ -17,7 +17,7 @@ use super::ast::{
 /// The maximum depth to which parts of a query, such as expressions in parentheses, may be nested.
 pub(super) const MAX_LEVELS: usize = 64;
 
-/// The text that is not parsed yet, and the depth of nesting at its beginning.
+/// The rest of the query's text that has not been parsed yet, and the depth of nesting at its beginning.
 type QueryText<'t> = Stateful<LocatingSlice<&'t str>, usize>;
 
 /// A syntax error in a query: its offset in the text, and the problem.
@@ -53,7 +53,8 @@ fn fault<T>(at: usize, problem: impl Into<String>) -> Parsed<T> {
     }))
 }
 
-/// Returns the error that `what` was expected at the current offset, and quotes the text there.
+/// Returns a syntax error at the current offset: `what` was expected there. The error quotes the text that was found
+/// instead.
 fn expected<T>(input: &QueryText<'_>, what: &str) -> Parsed<T> {
     let rest = *input.input;
     let is_word = |c: &char| c.is_ascii_alphanumeric() || *c == '_';
@@ -109,7 +110,7 @@ fn blanks(input: &mut QueryText<'_>) -> Parsed<()> {
     }
 }
 
-/// Skips blanks, then parses `token` if it comes next. Returns whether it came next.
+/// Skips blanks and then `token`. Returns `false` if `token` does not follow the blanks.
 fn symbol(token: &'static str) -> impl FnMut(&mut QueryText<'_>) -> Parsed<bool> {
     move |input| {
         blanks(input)?;
@@ -117,8 +118,8 @@ fn symbol(token: &'static str) -> impl FnMut(&mut QueryText<'_>) -> Parsed<bool>
     }
 }
 
-/// Skips blanks, then parses the operator that is written as `word` (in upper or lower case) or as `sign`. Returns whether
-/// it came next.
+/// Skips blanks and then an operator, which may be written as `word` (in upper or lower case) or as `sign`. Returns
+/// `false` if the operator does not follow the blanks.
 fn operator(
     word: &'static str,
     sign: Option<&'static str>,
@@ -151,7 +152,7 @@ fn require(input: &mut QueryText<'_>, token: &'static str) -> Parsed<()> {
     }
 }
 
-/// Runs the parser of a nested part. Fails if the part is nested more deeply than [`MAX_LEVELS`].
+/// Runs `inner`, the parser of a nested part of the query. Fails if the part is nested more deeply than [`MAX_LEVELS`].
 fn nested<T>(
     input: &mut QueryText<'_>,
     inner: impl FnOnce(&mut QueryText<'_>) -> Parsed<T>,
@@ -168,7 +169,8 @@ fn nested<T>(
     Ok(parsed)
 }
 
-/// Parses one or more parts with an operator between them, and joins them. A single part is returned unchanged.
+/// Parses one or more parts that are separated by `operator`, and combines them with `join`. A single part is returned
+/// unchanged.
 fn chain(
     input: &mut QueryText<'_>,
     mut part: impl FnMut(&mut QueryText<'_>) -> Parsed<Node>,
@@ -412,8 +414,8 @@ fn place(input: &mut QueryText<'_>) -> Parsed<Place> {
     Ok(place)
 }
 
-/// Parses the squares after the letter of a piece: one place, or a list of places in brackets. Returns all squares if
-/// there are none.
+/// Parses the squares after the letter of a piece: a square, a file or a rank, or a list of them in brackets. If there
+/// are none, returns all squares of the board.
 fn squares(input: &mut QueryText<'_>) -> Parsed<Bitboard> {
     if symbol("[")(input)? {
         let ranges: Vec<Bitboard> = separated(1.., range, ",").parse_next(input)?;
@@ -460,8 +462,8 @@ fn range(input: &mut QueryText<'_>) -> Parsed<Bitboard> {
     Ok(rectangle(first, last))
 }
 
-/// Returns the squares of the rectangle with the corners `first` and `last`. If the corners are ranks only, the rectangle
-/// contains all files; if they are files only, all ranks.
+/// Returns the squares of the rectangle with the corners `first` and `last`. If the corners are ranks, the rectangle
+/// contains all files. If they are files, it contains all ranks.
 fn rectangle(first: Place, last: Place) -> Bitboard {
     let files = File::ALL.into_iter().filter(|file| {
         first.0.is_none_or(|first| first <= *file) && last.0.is_none_or(|last| *file <= last)
@@ -499,7 +501,7 @@ fn list<T>(input: &mut QueryText<'_>, read: impl Fn(Item<'_>) -> Parsed<T>) -> P
     }
 }
 
-/// Parses the first field of a FEN, which says where the pieces stand.
+/// Parses the first field of a FEN, the placement of the pieces.
 fn placement(at: usize, text: &str) -> Parsed<Board> {
     match Board::from_ascii_board_fen(text.as_bytes()) {
         Ok(board) if text.matches('/').count() == 7 => Ok(board),
@@ -555,8 +557,8 @@ fn fen(item: Item<'_>) -> Parsed<FenFields> {
     Ok(read)
 }
 
-/// Returns the squares of the rooks that may castle, from the castling field of a FEN. Returns `None` if a king or a rook
-/// does not stand where the field says.
+/// Returns the squares of the rooks that may castle, according to the castling field of a FEN. Returns `None` if a king
+/// or a rook is not on the square that the field requires.
 fn castling(board: &Board, field: &str) -> Option<Bitboard> {
     let mut rooks = Bitboard::EMPTY;
     for letter in field.chars().filter(|_| field != "-") {
@@ -577,7 +579,7 @@ fn castling(board: &Board, field: &str) -> Option<Bitboard> {
     (!field.is_empty()).then_some(rooks)
 }
 
-/// Parses the pieces of both sides with the letter `v` between them, such as `KRPvKR`. If the text is malformed, the error
+/// Parses the pieces of both sides, separated by the letter `v`, such as `KRPvKR`. If the text is malformed, the error
 /// shows `example`.
 fn counts(item: Item<'_>, example: &str) -> Parsed<PieceNumbers> {
     let problem = |at| fault(at, format!("expected letters of pieces, such as {example}"));
@@ -687,8 +689,8 @@ fn pattern_of_squares(input: &mut QueryText<'_>, pattern: &mut MovePattern) -> P
     Ok(())
 }
 
-/// Returns `true` if `first`, the place before the target of a move, is a square, as `g1` in `g1f3`. A move that is written
-/// in this way can be a move of any piece.
+/// Returns `true` if `first`, the text before the target of a move, is a square, as `g1` in `g1f3`. In this notation,
+/// any kind of piece can make the move.
 fn is_between_squares(first: Place) -> bool {
     first.0.is_some() && first.1.is_some()
 }

@@ -1,7 +1,7 @@
-//! Queries about what stands on the board in a game, such as `P[d] = 1 and P[c,e] = 0`.
+//! Queries that find games by the positions of their pieces, such as `P[d] = 1 and P[c,e] = 0`.
 //!
-//! A [`BoardQuery`] is parsed once (`grammar`) and compiled to tests on bitboards (`program`). A [`Matcher`]
-//! evaluates it in the positions of a game's main line, one after the other. `docs/search.md` describes the language.
+//! A [`BoardQuery`] is parsed once (`grammar`) and compiled to tests on bitboards (`program`). A [`Matcher`] evaluates
+//! the query in each position of a game's main line, in order. `docs/search.md` describes the language of queries.
 
 mod ast;
 mod grammar;
@@ -41,14 +41,14 @@ pub struct BoardQuery {
     program: Arc<Program>,
 }
 
-/// The syntax error in a text that is not a query, with its position in the text.
+/// A syntax error in the text of a query, with its place in the text.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 pub struct QueryError {
-    /// The line of the problem, from 1, if the query has several lines.
+    /// The line with the error, counted from 1, or `None` if the query has only one line.
     pub line: Option<usize>,
-    /// The column of the problem, from 1.
+    /// The column of the error, counted from 1.
     pub column: usize,
-    /// The problem, such as what was expected at this place.
+    /// A description of the error, such as what was expected instead.
     pub problem: String,
 }
 
@@ -137,12 +137,13 @@ impl BoardQuery {
     }
 }
 
-/// Evaluates a [`BoardQuery`] in the positions of a game.
+/// The state of evaluating a [`BoardQuery`] in the positions of a game.
 #[derive(Clone, Debug)]
 pub struct Matcher {
     program: Arc<Program>,
     state: QueryState,
-    /// Whether the rules let a side gain pieces only by promotion, unlike in crazyhouse.
+    /// Whether a side can gain pieces only by promotion. This is `false` in crazyhouse, where captured pieces are
+    /// dropped.
     only_loses: bool,
     /// The positions in which the query held, each as the number of half-moves played before it.
     matches: Vec<u32>,
@@ -151,8 +152,8 @@ pub struct Matcher {
 }
 
 impl Matcher {
-    /// Forgets the positions of the previous game, and begins a game of `variant`. Must be called before the first
-    /// position of each game.
+    /// Prepares the matcher for a game of `variant`, and removes the matches of the previous game. Must be called
+    /// before the first position of each game.
     pub fn begin(&mut self, variant: Variant) {
         self.state.reset(&self.program);
         self.only_loses = matches!(variant, Variant::Standard | Variant::Chess960);
@@ -161,7 +162,7 @@ impl Matcher {
     }
 
     /// Returns `true` if the query holds in the next position of the game. `mv` is the move that is played in the
-    /// position, or `None` in the last position. Each position must be passed once, in the order of the game.
+    /// position, or `None` in the last position. Every position must be passed once, in the order of the game.
     pub fn visit<P: Position + Clone>(&mut self, pos: &P, mv: Option<Move>) -> bool {
         let holds = self.state.visit(&self.program, pos, mv, self.only_loses);
         if holds {
@@ -181,8 +182,7 @@ impl Matcher {
         &self.matches
     }
 
-    /// Returns `true` if it is certain that the query holds in no later position of the game, because too few pieces are
-    /// left.
+    /// Returns `true` if the query certainly holds in no later position of the game, because too few pieces are left.
     pub fn is_over(&self) -> bool {
         self.state.is_over
     }

@@ -1,9 +1,10 @@
-//! Compiled queries. A query becomes a tree of tests on bitboards, in which cheap tests come first.
+//! Compiles board queries to trees of tests on bitboards, in which cheap tests come first.
 //!
-//! A test that looks back at earlier positions, such as `then`, has a *slot*: its value in the current position, and
-//! what it remembers of the positions before. The slots are computed in order, once for each position, so a query takes
-//! time in proportion to its length. A test inside of two `either` is needed for both orders of colors, and has a slot
-//! as well; without it, each level of `either` would double the number of tests.
+//! A test that depends on earlier positions, such as `then`, has a *slot*. A slot stores the result of the test in the
+//! current position, and what the test must remember of earlier positions. The slots are evaluated in order, once for
+//! each position, so a query takes time in proportion to its length. A test inside of two `either` also has a slot,
+//! because it is needed for both orders of colors. Without the slot, each level of `either` would double the number of
+//! tests.
 
 use std::{cell::OnceCell, collections::HashMap};
 
@@ -25,14 +26,14 @@ enum Number {
     Ply,
     Negative(Box<Number>),
     Product(Vec<Number>),
-    /// Terms. `true` marks a term that is subtracted.
+    /// A sum of terms. `true` marks a term that is subtracted.
     Sum(Vec<(bool, Number)>),
 }
 
 /// A test of a position.
 #[derive(Debug)]
 enum Test {
-    /// Some of these pieces stand on these squares.
+    /// At least one of these pieces is on one of these squares.
     Any(Pieces, Bitboard),
     Compare(Number, Comparison, Number),
     Turn(Color),
@@ -47,7 +48,7 @@ enum Test {
     Not(Box<Test>),
     All(Vec<Test>),
     AnyOf(Vec<Test>),
-    /// Whether the test of this slot, an index in [`Program::slots`], passes in the position.
+    /// The test in this slot, an index into [`Program::slots`], passes in the position.
     Slot(usize),
 }
 
@@ -56,10 +57,9 @@ enum Test {
 #[derive(Debug)]
 enum Slot {
     Shared(Test),
-    /// The first test passed in an earlier position, and the second passes in this one.
+    /// The second test passes in the current position, and the first one passed in an earlier position.
     Then(Test, Test),
-    /// The test passes in the current position and in the positions directly before it. The number says in how many
-    /// positions, counting the current one.
+    /// The test passes in this number of consecutive positions, the last of which is the current one.
     For(Test, u32),
 }
 
@@ -68,8 +68,8 @@ enum Slot {
 pub(super) struct Program {
     slots: Vec<Slot>,
     root: Test,
-    /// Whether captures can make the query impossible. If not, it is useless to check during a game whether the query
-    /// can still pass.
+    /// Whether captures can make it impossible that the query still passes. If they cannot, checking this during a game
+    /// is useless.
     can_end: bool,
 }
 
@@ -79,7 +79,8 @@ pub(super) struct Program {
 struct SlotState {
     /// Whether the test passes in the current position.
     holds: bool,
-    /// For `then`, 1 if the first test passed in an earlier position. For `for`, the number of positions in a row.
+    /// For `then`, 1 if the first test passed in an earlier position. For `for`, the number of consecutive positions in
+    /// which the test has passed.
     memory: u32,
 }
 
@@ -124,19 +125,20 @@ impl Program {
     }
 }
 
-/// The context in which a part of a query is compiled.
+/// Options for compiling a part of a query.
 #[derive(Copy, Clone, Default)]
 struct CompileMode {
-    /// Whether colors are exchanged.
+    /// Whether the colors are exchanged.
     is_mirrored: bool,
-    /// Whether the part is inside of `either`, so that it is compiled for both orders of colors.
+    /// Whether the part is inside of `either`, and is therefore compiled for both orders of colors.
     is_in_either: bool,
 }
 
 #[derive(Default)]
 struct Compiler {
     slots: Vec<Slot>,
-    /// The slots of the operators `either` that are inside of another `either`, by the addresses of their nodes.
+    /// The slots of `either` operators that are inside of another `either`, by the addresses of their nodes in the
+    /// syntax tree.
     shared: HashMap<*const Node, usize>,
 }
 
@@ -153,7 +155,7 @@ impl Compiler {
         Ok(tests)
     }
 
-    /// Compiles a condition. A number in the place of a condition passes if it is not 0.
+    /// Compiles a condition to a test. If the condition is a number, the test passes if the number is not 0.
     fn condition(&mut self, node: &Node, mode: CompileMode) -> Result<Test, Fault> {
         let is_mirrored = mode.is_mirrored;
         let color = |color: Color| if is_mirrored { !color } else { color };
@@ -236,7 +238,7 @@ impl Compiler {
     }
 }
 
-/// Copies the items of a list. If `is_mirrored` is `true`, mirrors each item with `mirror`.
+/// Returns a copy of `items`. If `is_mirrored` is `true`, replaces each item with the result of `mirror`.
 fn oriented<T: Clone>(items: &[T], is_mirrored: bool, mirror: fn(&T) -> T) -> Vec<T> {
     if is_mirrored {
         items.iter().map(mirror).collect()
@@ -299,14 +301,14 @@ fn comparison(left: Number, sign: Comparison, right: Number) -> Test {
     }
 }
 
-/// Limits that hold in a position and in all later positions of the game: upper bounds for the numbers of pieces, and a
+/// Bounds that hold in a position and in all later positions of the game: upper bounds for the numbers of pieces, and a
 /// lower bound for the number of half-moves.
 struct Bounds {
-    /// The numbers for White and for Black, in the order of [`Role::ALL`].
+    /// The maximum numbers of White's and Black's pieces of each kind, in the order of [`Role::ALL`].
     kinds: [[i64; 6]; 2],
     all: [i64; 2],
     ply: i64,
-    /// The pawns of White and of Black, which only move forwards. `None` if this is unknown.
+    /// The squares of White's and Black's pawns, which can only move forward from there. `None` if they are unknown.
     pawns: Option<[Bitboard; 2]>,
 }
 
@@ -345,7 +347,7 @@ impl Bounds {
         most.min(squares.count() as i64)
     }
 
-    /// Returns `false` if the pieces of `placement` cannot all stand on their squares, neither now nor later.
+    /// Returns `true` if the pieces of `placement` may all stand on their squares in the position or in a later one.
     fn allow(&self, placement: &Placement) -> bool {
         placement.0.iter().all(|(pieces, squares)| {
             let needed = squares.count() as i64;
@@ -364,8 +366,8 @@ impl Bounds {
 }
 
 impl Number {
-    /// Returns the lowest and the highest possible value of the number, in the position that `bounds` describes and in all
-    /// later positions. Returns `None` if such a value might not fit into an `i64`.
+    /// Returns the lowest and the highest possible value of this number, in the position that `bounds` describes and in
+    /// all later positions. Returns `None` if such a value might not fit into an `i64`.
     fn range(&self, bounds: &Bounds) -> Option<(i64, i64)> {
         match self {
             Number::Constant(number) => Some((*number, *number)),
@@ -436,8 +438,8 @@ impl Test {
         }
     }
 
-    /// Returns whether the test can pass, and whether it can fail, in the position that `bounds` describes or in a later
-    /// one. `slots[i]` says whether the test of slot `i` can pass.
+    /// Returns whether the test can pass, and whether it can fail, in the position that `bounds` describes or in a
+    /// later one. `slots[i]` says whether the test in slot `i` can pass.
     fn outlook(&self, bounds: &Bounds, slots: &[bool]) -> (bool, bool) {
         match self {
             Test::Any(pieces, squares) => (bounds.most(*pieces, *squares) > 0, true),
@@ -501,11 +503,11 @@ struct Now<'a, P> {
     mv: Option<Move>,
     ply: u32,
     slots: &'a [SlotState],
-    /// The effect of the move, if a test has needed it. A query may need it in very many places.
+    /// The effect of the move, computed when the first test needs it, because a query may use it in very many places.
     effect: &'a OnceCell<MoveEffect>,
 }
 
-/// Whether a move gives check, and whether it mates.
+/// The effect of a move on the opponent's king: whether the move gives check, and whether it is mate.
 #[derive(Copy, Clone)]
 struct MoveEffect {
     is_check: bool,
@@ -656,15 +658,14 @@ fn surplus(PieceNumbers([white, black]): PieceNumbers) -> [i16; 6] {
     std::array::from_fn(|role| i16::from(white[role]) - i16::from(black[role]))
 }
 
-/// The state of evaluating a query in the positions of a game, one after the other.
+/// The state of evaluating a query in the positions of a game, one after another.
 #[derive(Clone, Default, Debug)]
 pub(super) struct QueryState {
     slots: Vec<SlotState>,
     ply: u32,
-    /// The number of pieces and the squares of the pawns in the last position in which it was checked whether the query
-    /// can still pass.
+    /// The number of pieces and the squares of the pawns when it was last checked whether the query can still pass.
     checked: Option<(usize, Bitboard)>,
-    /// Whether it is certain that the query passes in no later position of the game.
+    /// Whether the query certainly passes in no later position of the game.
     pub is_over: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Sends requests to the services, one at a time.
+//! Sends requests to the websites from which games are downloaded, one request at a time.
 
 use std::{
     fmt,
@@ -20,7 +20,7 @@ use crate::{
     games::pgn::{GameEnd, GameReader},
 };
 
-/// The value of the header `User-Agent`. Chess.com refuses requests without the address of a contact.
+/// The value of the header `User-Agent`. It contains a contact address, without which Chess.com refuses requests.
 const USER_AGENT: &str = concat!(
     "polybook/",
     env!("CARGO_PKG_VERSION"),
@@ -29,8 +29,7 @@ const USER_AGENT: &str = concat!(
     ")"
 );
 
-/// The pause after a service has refused a request because it received too many requests. Lichess asks for a full
-/// minute.
+/// The pause after a service has refused a request because of too many requests. Lichess demands a full minute.
 const RATE_LIMIT: Duration = Duration::from_secs(60);
 
 /// The pause after the first failure. Each further failure in a row doubles the pause.
@@ -39,35 +38,36 @@ const FIRST_PAUSE: Duration = Duration::from_secs(2);
 /// The number of failures in a row after which the client gives up.
 const MAX_FAILURES: u32 = 6;
 
-/// A connection that transfers no data for this time counts as broken.
+/// The time without any data after which a connection counts as broken.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// The minimum number of bytes that a service must send in each [`TIMEOUT`] while it answers, which is about four games.
-/// Slower answers would keep a download from ever ending, though they are never silent.
+/// The minimum number of bytes, about four games, that a service must send during each [`TIMEOUT`] of its answer.
+/// Without this limit, a service that sends very slowly could make a download last forever.
 const MIN_BYTES: u64 = 6000;
 
-/// The maximum length in bytes of an answer with games: a few million games with clocks and evaluations.
+/// The maximum length in bytes of an answer that consists of games. A few million games with clocks and evaluations are
+/// shorter.
 const MAX_ANSWER: u64 = 16 << 30;
 
 /// The maximum length in bytes of an answer in JSON, such as the list of months.
 const MAX_DOCUMENT: u64 = 1 << 20;
 
-/// The maximum length in bytes of a game.
+/// The maximum length in bytes of a downloaded game.
 const MAX_GAME: usize = 1 << 20;
 
 const MAX_REDIRECTS: u32 = 5;
 
-/// The medium types of answers.
+/// The media type of games in PGN.
 pub(super) const PGN: &str = "application/x-chess-pgn";
 pub(super) const JSON: &str = "application/json";
 
-/// A token that identifies a user of Lichess. Its text is never printed.
+/// An access token that identifies a user to Lichess. The text of the token is never printed.
 #[derive(Clone)]
 pub struct AccessToken(String);
 
 impl AccessToken {
-    /// Reads a token, which consists of letters, digits and underscores. Blanks around it are ignored. Returns `None`
-    /// for any other text.
+    /// Creates a token from `text`, which must consist of letters, digits and underscores. Ignores blanks around it.
+    /// Returns `None` for any other text.
     pub fn new(text: &str) -> Option<AccessToken> {
         let text = text.trim();
         let is_token = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
@@ -81,16 +81,16 @@ impl fmt::Debug for AccessToken {
     }
 }
 
-/// Why a request failed.
+/// The reason why a request failed.
 #[derive(Debug)]
 pub(super) enum RequestFailure {
     /// The connection or the service failed, so a later request may succeed.
     Broken(String),
-    /// The service sent fewer than [`MIN_BYTES`] in [`TIMEOUT`], though it may have sent games.
+    /// The service sent fewer than [`MIN_BYTES`] bytes during a [`TIMEOUT`]. It may nevertheless have sent games.
     TooSlow,
     /// The service received too many requests.
     RateLimited,
-    /// A repeated request would fail again.
+    /// The request must not be repeated, because it would fail again.
     Final(Error),
 }
 
@@ -105,7 +105,7 @@ impl From<Error> for RequestFailure {
 pub(super) struct ServiceClient<'a> {
     agent: Agent,
     account: &'a Account,
-    /// The beginning of all addresses, such as `https://lichess.org`.
+    /// The beginning of all URLs of requests, such as `https://lichess.org`.
     server: String,
     token: Option<&'a AccessToken>,
     notify: &'a Notice,
@@ -113,8 +113,8 @@ pub(super) struct ServiceClient<'a> {
 }
 
 impl<'a> ServiceClient<'a> {
-    /// Creates a client for the service of `account`. With `server`, the address of a server on this computer, the client
-    /// sends its requests to this server instead of the service.
+    /// Creates a client for the service of `account`. If `server` is the address of a server on this computer, the
+    /// client sends its requests to this server instead of the service.
     pub(super) fn new(
         account: &'a Account,
         server: Option<&str>,
@@ -166,7 +166,7 @@ impl<'a> ServiceClient<'a> {
         })
     }
 
-    /// Creates an error about the account.
+    /// Returns an error about the account of this client.
     pub(super) fn refusal(&self, problem: impl Into<String>) -> Error {
         Error::failed(self.account.to_string(), problem.into())
     }
@@ -175,8 +175,8 @@ impl<'a> ServiceClient<'a> {
         self.account.service.host()
     }
 
-    /// Sends one request for `path` and follows redirects to the same server. The status of the returned answer is 200,
-    /// 304, 404 or 410; all others are errors.
+    /// Sends one request for `path`, and follows redirects within the same server. The returned answer has the status
+    /// 200, 304, 404 or 410. Any other status is an error.
     pub(super) fn get(
         &self,
         path: &str,
@@ -226,7 +226,7 @@ impl<'a> ServiceClient<'a> {
             .into())
     }
 
-    /// Returns the address to which an answer redirects. Returns an error if the address is on another server.
+    /// Returns the URL to which an answer redirects. Returns an error if it is on another server.
     fn redirected(&self, answer: &Response<Body>) -> Result<String, RequestFailure> {
         let location = answer.headers().get(header::LOCATION);
         let location = location.and_then(|location| location.to_str().ok());
@@ -272,8 +272,8 @@ impl<'a> ServiceClient<'a> {
         }
     }
 
-    /// Requests a JSON document, and returns it with the HTTP status. Repeats the request after a pause if the connection
-    /// breaks or the service received too many requests. Returns JSON's `null` for any other status than 200.
+    /// Requests a JSON document. Returns the HTTP status and the document, or JSON's `null` for any other status than
+    /// 200. If the connection breaks or the service has received too many requests, repeats the request after a pause.
     pub(super) fn document(&mut self, path: &str) -> Result<(u16, serde_json::Value)> {
         loop {
             match self.try_document(path) {
@@ -328,7 +328,7 @@ impl<'a> ServiceClient<'a> {
         ))
     }
 
-    /// Reads an answer that consists of games in PGN, and passes the text of each game to `receive` as soon as the game is
+    /// Reads an answer that consists of games in PGN. Passes the text of each game to `receive` as soon as it is
     /// complete.
     pub(super) fn games(
         &self,
@@ -386,24 +386,24 @@ impl<'a> ServiceClient<'a> {
         Ok(receive(text)?)
     }
 
-    /// Resets the number of failures in a row, after the service has sent all games.
+    /// Resets the number of consecutive failures, because the service has sent all games.
     pub(super) fn has_succeeded(&mut self) {
         self.failures = 0;
     }
 
-    /// Resets the number of failures in a row, if the service has sent games before `failure`. If it sent them too
-    /// slowly, the number is not reset, because the download would take for ever.
+    /// Resets the number of consecutive failures, because the service has sent games before `failure`. If it sent them
+    /// too slowly, does not reset the number, because the download could otherwise last forever.
     pub(super) fn has_sent_games_before(&mut self, failure: &RequestFailure) {
         if !matches!(failure, RequestFailure::TooSlow) {
             self.failures = 0;
         }
     }
 
-    /// Waits after a failed request, until the request may be repeated.
+    /// Waits after a failed request until the request may be repeated.
     ///
     /// # Errors
     ///
-    /// Returns an error if repeating the request makes no sense, or after too many failures in a row.
+    /// Returns an error if repeating the request is useless, or after too many consecutive failures.
     pub(super) fn wait(&mut self, failure: RequestFailure) -> Result<()> {
         self.failures += 1;
         let (problem, pause) = match failure {
@@ -427,23 +427,23 @@ impl<'a> ServiceClient<'a> {
         Ok(())
     }
 
-    /// Returns the pause after the last of the failures in a row.
+    /// Returns the pause before the next request. It doubles with each consecutive failure.
     fn pause(&self) -> Duration {
         FIRST_PAUSE * 2u32.pow(self.failures - 1)
     }
 }
 
-/// A reader of an answer, which fails with [`TooSlow`] if fewer than [`MIN_BYTES`] arrive in [`TIMEOUT`]. `now` returns
-/// the present time.
+/// A reader of an answer that fails with [`TooSlow`] if fewer than [`MIN_BYTES`] bytes arrive in a [`TIMEOUT`]. The
+/// function `now` returns the current time.
 struct PacedReader<R, N> {
     body: R,
     now: N,
-    /// The time from which bytes are counted.
+    /// The time since which bytes are counted.
     start: Instant,
     bytes: u64,
 }
 
-/// The reason why a [`PacedReader`] fails.
+/// The error of a [`PacedReader`] when data arrive too slowly.
 #[derive(Debug, thiserror::Error)]
 #[error("the service sends too slowly")]
 struct TooSlow;
@@ -474,7 +474,7 @@ impl<R: Read, N: Fn() -> Instant> Read for PacedReader<R, N> {
     }
 }
 
-/// Returns the message of an I/O error, without the error number that the standard library adds.
+/// Returns the message of an I/O error, without the error number that the standard library appends.
 fn reason(err: &std::io::Error) -> String {
     crate::error::reason(err)
 }

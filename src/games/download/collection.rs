@@ -1,9 +1,10 @@
 //! A PGN file to which downloaded games are added.
 //!
-//! New games are first written to a temporary file. When the download ends, or is interrupted, the file is replaced as a
-//! whole: its games keep their order, and each new game is inserted before the first game that began later. If the games
-//! of the file are in the order in which they began, so are the games of the new file, no matter in how many parts they
-//! were downloaded. If the file cannot be replaced, the temporary file is kept under another name.
+//! New games are first written to a temporary file. When the download ends, or is interrupted, the PGN file is replaced
+//! with a new one that contains all games. The old games keep their order, and each new game is inserted before the
+//! first game that began later. If the games of the file are sorted by the time at which they began, they remain
+//! sorted, no matter in how many parts they were downloaded. If the PGN file cannot be replaced, the temporary file is
+//! kept under another name.
 
 use std::{
     cmp::Reverse,
@@ -27,7 +28,7 @@ use crate::{
     storage::output::{AtomicFile, BufferedFile, FileState, is_special, metadata_if_any},
 };
 
-/// The size in bytes of the parts in which the old file is read.
+/// The size in bytes of the batches in which the existing file is read.
 const BATCH_SIZE: usize = 1 << 19;
 
 /// The number of seconds in a day.
@@ -40,23 +41,23 @@ pub(super) struct Collection {
     /// The state of the file when it was read.
     opened: Option<FileState>,
     old: OldGames,
-    /// The hashes of the web addresses of all games, both those in the file and the new ones.
+    /// The hashes of the URLs of all games: those in the file and the new ones.
     addresses: FxHashSet<u64>,
     spool: Spool,
     new: Vec<NewGame>,
-    /// The maximum number of games of each account: older ones of the new games are not added.
+    /// The maximum number of games of each account. If there are more, the oldest of the new games are not added.
     max: Option<usize>,
     accounts: Vec<AccountGames>,
     completed: Completed,
     completed_path: PathBuf,
 }
 
-/// The temporary file with the texts of the new games, each followed by a blank line.
+/// A temporary file with the texts of the new games, each followed by a blank line.
 #[derive(Debug)]
 struct Spool {
     out: BufWriter<AtomicFile>,
     length: u64,
-    /// Whether the text of a game could not be written.
+    /// Whether writing the text of a game has failed.
     is_broken: bool,
 }
 
@@ -64,21 +65,21 @@ struct Spool {
 #[derive(Default, Debug)]
 struct OldGames {
     games: u64,
-    /// The hashes of the web addresses of the games.
+    /// The hashes of the URLs of the games.
     addresses: FxHashSet<u64>,
-    /// For each account, the number of its games.
+    /// The number of games of each account.
     of_accounts: Vec<u64>,
 }
 
-/// The games that were received of an account.
+/// The games of one account that were received.
 #[derive(Debug)]
 struct AccountGames {
     account: Account,
-    /// The name of the account and its conditions in [`Completed`].
+    /// The key of the account's entry in [`Completed`]: the name of the account and the conditions of the download.
     key: String,
     completed: CompletedAccount,
     is_changed: bool,
-    /// The starting time and the rank of each game, by the hash of its address.
+    /// The starting time and the rank of each game, by the hash of its URL.
     received: FxHashMap<u64, (i64, i64)>,
     last_time: i64,
 }
@@ -86,10 +87,10 @@ struct AccountGames {
 /// A game in the temporary file that will be added to the PGN file.
 #[derive(Copy, Clone, Debug)]
 struct NewGame {
-    /// The hash of the web address.
+    /// A hash of the game's URL or, if it has none, of its text.
     address: u64,
-    /// The starting time of the game in seconds since 1 January 1970. If the tags do not contain it, the time of the game
-    /// that was received before this one.
+    /// The starting time of the game in seconds since 1 January 1970. If the tags do not contain it, the starting time
+    /// of the game that was received before this one.
     time: i64,
     /// The rank of the game among games with the same starting time.
     rank: i64,
@@ -107,10 +108,10 @@ impl NewGame {
 /// The order in which a service sends games.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum Arrival {
-    /// The oldest game comes first, and no game is left out. After a game, all games that started earlier have been
-    /// received.
+    /// The oldest game comes first, and no game is left out. When a game arrives, all games that started earlier have
+    /// been received.
     Complete,
-    /// The oldest game comes first, but other games may be missing.
+    /// The oldest game comes first, but games may be missing.
     OldestFirst,
     /// The newest game comes first.
     NewestFirst,
@@ -119,15 +120,15 @@ pub(super) enum Arrival {
 /// The result of [`Collection::add`].
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) struct Added {
-    /// Whether the game was added: it meets the conditions, and the file did not contain it.
+    /// Whether the game was added. If it was not, it does not meet the conditions, or the file already contained it.
     pub is_new: bool,
     /// The starting time of the game, in seconds since 1 January 1970, or `None` if the tags do not contain it.
     pub time: Option<i64>,
 }
 
 impl Collection {
-    /// Opens the file at `path`, which need not exist, and reads the addresses of its games. `conditions` contains the
-    /// conditions of the download as options, and `max` the maximum number of games of each account.
+    /// Opens the file at `path`, which need not exist, and reads the URLs of its games. `conditions` is the text of the
+    /// download's conditions, written as options. `max` is the maximum number of games of each account.
     ///
     /// # Errors
     ///
@@ -183,18 +184,19 @@ impl Collection {
         })
     }
 
-    /// Returns how many games of an account the file contained before the download. `account` is the index of the
-    /// account.
+    /// Returns the number of games of an account that the file contained before the download. `account` is the index of
+    /// the account.
     pub(super) fn old_games(&self, account: usize) -> u64 {
         self.old.of_accounts[account]
     }
 
-    /// Returns which games of an account earlier downloads have received.
+    /// Returns which games of an account were received by earlier downloads. `account` is the index of the account.
     pub(super) fn completed(&self, account: usize) -> &CompletedAccount {
         &self.accounts[account].completed
     }
 
-    /// Notes that all games of a month of Chess.com have been received.
+    /// Records that all games of an account in a month of Chess.com have been received. `account` is the index of the
+    /// account.
     pub(super) fn complete_month(&mut self, account: usize, month: String, marks: Marks) {
         let games = &mut self.accounts[account];
         games.completed.months.insert(month, marks);
@@ -206,8 +208,8 @@ impl Collection {
         self.spool.is_broken
     }
 
-    /// Adds a game, unless a game with the same web address exists or `wanted` rejects the tags of the game. `account` is
-    /// the index of the account that played the game.
+    /// Adds a game, unless the file or the new games already contain a game with the same URL, or `wanted` rejects its
+    /// tags. `account` is the index of the account that played the game.
     pub(super) fn add(
         &mut self,
         account: usize,
@@ -256,13 +258,13 @@ impl Collection {
         Ok(Added { is_new, time })
     }
 
-    /// Returns the number of games of an account that were received. Games that the file already contained count, too.
+    /// Returns the number of games of an account that were received, including games that the file already contained.
     pub(super) fn received(&self, account: usize) -> usize {
         self.accounts[account].received.len()
     }
 
-    /// Removes the new games that are not to be added, and sorts the others by their starting times. `path` is the path of
-    /// the file, which error messages call `name`.
+    /// Removes the new games that must not be added, and sorts the others by their starting times. `path` is the path
+    /// of the file, and `name` is its name in error messages.
     fn select_new_games(&mut self, path: &Path, name: &Path) -> Result<()> {
         self.spool.cut(&self.new).at(name, "write")?;
         if FileState::of(path).at(name, "open")? != self.opened {
@@ -275,8 +277,8 @@ impl Collection {
         Ok(())
     }
 
-    /// Removes new games that are not to be added: those whose texts could not be written, those that the file contains
-    /// meanwhile, and those that are not among the newest games of any account.
+    /// Removes the new games that must not be added: games whose texts could not be written, games that the file
+    /// already contains now, and games that are not among the newest ones of any account.
     fn retain_wanted(&mut self) {
         let mut wanted: Option<FxHashSet<u64>> = None;
         if let Some(max) = self.max {
@@ -297,9 +299,9 @@ impl Collection {
         });
     }
 
-    /// Replaces the file by one that also contains the new games, then notes what has been received. Does not change the
-    /// file if there are no new games. Returns the number of new games, the number of all games in the file, and an error
-    /// if games were lost or the note could not be written.
+    /// Replaces the file with one that also contains the new games, and then records which games have been received.
+    /// Does not change the file if there are no new games. Returns the number of new games, the number of all games in
+    /// the file, and an error if games were lost or the record could not be written.
     ///
     /// # Errors
     ///
@@ -356,12 +358,12 @@ impl Collection {
 }
 
 impl Spool {
-    /// Creates the temporary file. It is kept at `path` if the games cannot be added to the PGN file.
+    /// Creates the temporary file. If the games cannot be added to the PGN file, the temporary file is kept at `path`.
     ///
     /// # Errors
     ///
-    /// Returns an error if a file at `path` exists, because it contains the games of an earlier download, or if no file
-    /// can be created there.
+    /// Returns an error if a file already exists at `path`, because it contains the games of an earlier download, or if
+    /// no file can be created there.
     fn create(path: &Path) -> Result<Spool> {
         let file = AtomicFile::create_over(path, |path| {
             let problem = "this file contains new games of an earlier download, which could not be added: move it \
@@ -375,7 +377,7 @@ impl Spool {
         })
     }
 
-    /// Adds the text of a game. Returns the offset of the text.
+    /// Appends the text of a game. Returns the offset of the text in the file.
     fn add(&mut self, text: &[u8]) -> io::Result<u64> {
         let offset = self.length;
         let written = self.out.write_all(text);
@@ -391,7 +393,7 @@ impl Spool {
         flushed
     }
 
-    /// If the file could not be written to its end, shortens it to the last of `games` whose text is complete.
+    /// If the last write failed, truncates the file after the last of `games` whose text is complete.
     fn cut(&mut self, games: &[NewGame]) -> io::Result<()> {
         if self.is_broken {
             let file = self.out.get_ref().file();
@@ -411,8 +413,8 @@ impl Spool {
         Ok(text)
     }
 
-    /// Keeps the games after the failure `err`, and returns an error that names the file. Returns `err` unchanged if there
-    /// are no games, or if they cannot be kept either.
+    /// Keeps the file with the new games after the failure `err`, and returns an error that contains the path of the
+    /// file. Returns `err` unchanged if there are no games, or if the file cannot be kept.
     fn keep(self, err: Error) -> Error {
         if self.length == 0 || matches!(err, Error::Interrupted) {
             return err;
@@ -432,8 +434,9 @@ impl Spool {
     }
 }
 
-/// Replaces a file by `output`, which contains the games of the file and the games `new` from `spool`. Each new game is
-/// inserted before the first game that began later. `old` is the path of the file, or `None` if it contains no games.
+/// Writes a PGN file to `output` that contains the games of an old file and the games `new` from `spool`. Each new game
+/// is inserted before the first game that began later. `old` is the path of the old file, or `None` if it contains no
+/// games. `output` replaces the old file.
 fn write_joined(
     output: AtomicFile,
     old: Option<&Path>,
@@ -469,7 +472,8 @@ fn write_joined(
 }
 
 impl OldGames {
-    /// Reads the games of the file that `output` will replace. Returns no games if the file does not exist or is empty.
+    /// Reads the games of the file that `output` will replace. If this file does not exist or is empty, the result
+    /// contains no games.
     fn read(output: &AtomicFile, accounts: &[Account]) -> Result<OldGames> {
         let (path, name) = (output.resolved_target(), output.target());
         let mut old = OldGames {
@@ -508,10 +512,10 @@ impl OldGames {
     }
 }
 
-/// A writer of the file with the old and the downloaded games. It writes a blank line before each downloaded game.
+/// A writer of a file with old and downloaded games, which writes a blank line before each downloaded game.
 struct Joined {
     out: BufferedFile,
-    /// The last two bytes that were written. At the beginning, two line breaks, because nothing must be separated.
+    /// The last two bytes that were written. Initially two line breaks, because nothing precedes the first game.
     end: [u8; 2],
 }
 
@@ -523,7 +527,7 @@ impl Joined {
         self.out.put(bytes)
     }
 
-    /// Writes the missing line breaks, so that the text so far ends with a blank line.
+    /// Writes line breaks, if necessary, so that the text so far ends with a blank line.
     fn separate(&mut self) -> Result<()> {
         while self.end != *b"\n\n" {
             // A text with CR and LF needs one more line break.
@@ -533,9 +537,9 @@ impl Joined {
     }
 }
 
-/// Calls `visit` for each game of the file at `path`, with its tags and its text, which ends where the next game begins.
-/// If other text comes before the first game, such as a byte order mark, first calls `visit` with this text and `None`.
-/// Every byte of the file is passed to `visit` once. Error messages call the file `name`.
+/// Calls `visit` for each game of the file at `path`, with the tags of the game and its text up to the start of the
+/// next game. If other text precedes the first game, such as a byte order mark, first calls `visit` with this text and
+/// `None`. Each byte of the file is passed to `visit` exactly once. `name` is the name of the file in error messages.
 fn for_each_game(
     path: &Path,
     name: &Path,
@@ -560,8 +564,8 @@ fn for_each_game(
     Ok(())
 }
 
-/// Returns a hash of the web address of a game, which the tag `Link` or `Site` contains. Returns `None` if neither tag
-/// contains a web address.
+/// Returns a hash of the URL of a game, which is in the tag `Link` or `Site`. Returns `None` if neither tag contains a
+/// URL.
 fn address(tags: &Tags<'_>) -> Option<u64> {
     let mut values = [&b"Link"[..], b"Site"].into_iter();
     let text = values.find_map(|name| {
@@ -578,7 +582,7 @@ fn address(tags: &Tags<'_>) -> Option<u64> {
     page.contains('/').then(|| text_hash(page.as_bytes()))
 }
 
-/// Returns the present time in seconds since 1 January 1970.
+/// Returns the current time in seconds since 1 January 1970.
 fn now() -> i64 {
     let passed = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     passed.map_or(0, |passed| passed.as_secs() as i64)
@@ -611,8 +615,8 @@ pub(super) fn start_time(tags: &Tags<'_>) -> Option<i64> {
     }
 }
 
-/// Returns the beginning of a day, a month or a year (depending on how much of `date` is known), in seconds since
-/// 1 January 1970. If `is_end` is `true`, returns its end instead. Returns `None` if the year is unknown.
+/// Returns the beginning of a day, a month or a year in seconds since 1 January 1970, depending on which parts of
+/// `date` are known. If `is_end` is `true`, returns the end instead. Returns `None` if the year is unknown.
 pub(super) fn seconds_of(date: Date, is_end: bool) -> Option<i64> {
     let year = i64::from(date.year()?);
     let (month, day) = (date.month().map(i64::from), date.day().map(i64::from));

@@ -1,7 +1,7 @@
-//! Notes about earlier downloads, so that later downloads request only games that may be new.
+//! Records which games earlier downloads have received, so that later downloads request only games that may be new.
 //!
-//! The notes are stored in a JSON file next to the PGN file, for each account and its conditions. A note is valid only as
-//! long as the PGN file contains the games, so each note also contains their number.
+//! The records are stored in a JSON file next to the PGN file, one for each account and its conditions. A record is
+//! valid only while the PGN file contains the games, so it also contains their number.
 
 use std::{collections::BTreeMap, fs, io, path::Path};
 
@@ -12,28 +12,29 @@ use crate::{
     storage::output::{AtomicFile, BufferedFile},
 };
 
-/// Notes about the downloaded games of all accounts.
+/// The records of the downloaded games of all accounts.
 #[derive(Clone, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 pub(super) struct Completed {
     #[serde(rename = "polybookDownload")]
     accounts: BTreeMap<String, CompletedAccount>,
 }
 
-/// A note about the downloaded games of an account.
+/// A record of the downloaded games of an account.
 #[derive(Clone, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 #[serde(default)]
 pub(super) struct CompletedAccount {
-    /// The number of the account's games in the PGN file, or fewer.
+    /// The number of the account's games in the PGN file when the record was made. The file may contain more.
     pub games: u64,
-    /// The time up to which all games of Lichess have been received, by their starting times in seconds since 1 January
-    /// 1970.
+    /// The time up to which all games of a Lichess account have been received, in seconds since 1 January 1970. Games
+    /// are ordered by their starting times.
     pub until: Option<i64>,
-    /// The months of Chess.com whose games have been received, such as `2024/05`.
+    /// The months whose games have been received from Chess.com, such as `2024/05`.
     pub months: BTreeMap<String, Marks>,
 }
 
-/// The values by which Chess.com recognizes whether a month has changed: the headers `ETag` and `Last-Modified` of its
-/// answer. A later request repeats these values. If the month has not changed since, Chess.com then sends no games.
+/// The values by which Chess.com recognizes whether the games of a month have changed: the headers `ETag` and
+/// `Last-Modified` of its answer. A later request repeats these values, and Chess.com sends the games only if the month
+/// has changed since.
 #[derive(Clone, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 #[serde(default)]
 pub(super) struct Marks {
@@ -42,7 +43,7 @@ pub(super) struct Marks {
 }
 
 impl Completed {
-    /// Reads the file at `path`. Returns an empty value if the file does not exist.
+    /// Reads the records in the file at `path`. Returns an empty value if the file does not exist.
     ///
     /// # Errors
     ///
@@ -59,8 +60,9 @@ impl Completed {
         }
     }
 
-    /// Returns which games of an account have been downloaded. `key` names the account and its conditions, and `games` is
-    /// the number of its games in the PGN file. Returns an empty value if games were removed from the PGN file.
+    /// Returns the record of an account. `key` contains the name of the account and its conditions, and `games` is the
+    /// number of its games in the PGN file. Returns an empty record if there is none, or if games have been removed
+    /// from the PGN file.
     pub(super) fn get(&self, key: &str, games: u64) -> CompletedAccount {
         let known = self.accounts.get(key).filter(|known| known.games <= games);
         known.cloned().unwrap_or_default()
@@ -70,7 +72,7 @@ impl Completed {
         self.accounts.insert(key.to_owned(), account);
     }
 
-    /// Replaces the file at `path`.
+    /// Replaces the file at `path` with these records.
     pub(super) fn write(&self, path: &Path) -> Result<()> {
         let mut file = BufferedFile::new(AtomicFile::create(path)?);
         let text = serde_json::to_vec_pretty(self).map_err(io::Error::from);

@@ -1,8 +1,8 @@
 //! Downloads the games of players from Lichess and Chess.com, and adds them to a PGN file.
 //!
-//! A [`Download`] sends one request at a time, and only over HTTPS. Games that the file already contains, by their
-//! addresses, are left out. The file is replaced as a whole when the download ends. If a part fails, the games before the
-//! failure are kept, and the next download continues after them.
+//! A [`Download`] sends one request at a time, and only over HTTPS. Games whose URLs the file already contains are left
+//! out. When the download ends, the file is replaced as a whole. If a part of the download fails, the games that were
+//! received before are kept, and the next download continues after them.
 
 mod client;
 mod collection;
@@ -31,7 +31,7 @@ use crate::{
     progress::Meter,
 };
 
-/// A service from which games can be downloaded.
+/// A website from which games can be downloaded.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Service {
     /// lichess.org
@@ -41,7 +41,7 @@ pub enum Service {
 }
 
 impl Service {
-    /// Returns the host to which requests are sent.
+    /// Returns the name of the host to which requests are sent.
     pub fn host(self) -> &'static str {
         match self {
             Service::Lichess => "lichess.org",
@@ -49,7 +49,7 @@ impl Service {
         }
     }
 
-    /// Returns the host in the addresses of games.
+    /// Returns the name of the host in the URLs of games.
     fn site(self) -> &'static str {
         match self {
             Service::Lichess => "lichess.org/",
@@ -88,7 +88,7 @@ impl Account {
         &self.name
     }
 
-    /// Returns `true` if the account played the game with these tags.
+    /// Returns `true` if the game with these tags was played by this account.
     fn played(&self, tags: &Tags<'_>) -> bool {
         let is_name = |tag: &[u8]| {
             let name = tags.get(tag);
@@ -109,7 +109,7 @@ impl fmt::Display for Account {
     }
 }
 
-/// If the text does not name an account, the error says how to write one.
+/// If the string is not an account, the error explains how to write one.
 impl FromStr for Account {
     type Err = String;
 
@@ -132,11 +132,11 @@ impl FromStr for Account {
     }
 }
 
-/// A function that receives the reason of a pause and its length, and returns after the pause.
+/// A function that receives the reason for a pause and its length, and returns after this time.
 pub type WaitFn = dyn Fn(&str, Duration) + Send + Sync;
 
-/// The function that a [`Download`] calls for each pause, such as the minute after too many requests. It tells the user
-/// why the download pauses, and sleeps for that long.
+/// The function that a [`Download`] calls when it must pause, for example for a minute after too many requests. It
+/// tells the user the reason, and sleeps during the pause.
 #[derive(Clone)]
 pub struct Notice(pub Arc<WaitFn>);
 
@@ -146,17 +146,17 @@ impl fmt::Debug for Notice {
     }
 }
 
-/// The options of a [`Download`]: conditions on the games, and additions to their texts.
+/// Options for a [`Download`]: the conditions that games must meet, and what is added to the games.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Options {
-    /// The conditions that games must meet. The services apply those on dates, speeds and rated games; polybook applies
-    /// all conditions to the tags of the received games.
+    /// The conditions that games must meet. The services apply the conditions on dates, speeds and rated games.
+    /// polybook applies all conditions to the tags of the received games.
     pub selection: Selection,
-    /// The maximum number of games of each account. The newest games are downloaded. `None` means no limit.
+    /// The maximum number of games of each account, or `None` for no limit. The newest games are downloaded.
     pub max: Option<u64>,
-    /// Whether Lichess adds the evaluations of its analyses.
+    /// Whether Lichess adds the evaluations of its computer analyses to the games.
     pub evals: bool,
-    /// Whether Lichess adds the clock after each move. The games of Chess.com always contain it.
+    /// Whether Lichess adds clock times after the moves. Games from Chess.com always contain them.
     pub clocks: bool,
 }
 
@@ -165,13 +165,13 @@ pub struct Options {
 pub struct Downloaded {
     /// The number of games that were added to the file.
     pub new: u64,
-    /// The number of games in the file.
+    /// The number of games that the file contains after the download.
     pub games: u64,
-    /// Why the download ended early, or `None` if it is complete.
+    /// The reason why the download ended early, or `None` if it is complete.
     pub failure: Option<Error>,
 }
 
-/// Downloads the games of accounts, and adds them to a PGN file. [`run`](Download::run) starts the download.
+/// A download of the games of accounts to a PGN file. [`run`](Download::run) starts the download.
 #[derive(Debug)]
 pub struct Download {
     accounts: Vec<Account>,
@@ -184,24 +184,25 @@ pub struct Download {
     collected: Collected,
 }
 
-/// The games that a running download has received so far. If the user interrupts the download, the thread that handles the
-/// interrupt adds them to the file with [`keep`](Collected::keep).
+/// A handle to the games that a running download has received so far. If the user interrupts the download, the thread
+/// that handles the interrupt calls [`keep`](Collected::keep) to add these games to the file.
 #[derive(Clone, Default, Debug)]
 pub struct Collected(Arc<Mutex<DownloadState>>);
 
-/// How far a download has come.
+/// The progress of a download.
 #[derive(Default, Debug)]
 enum DownloadState {
     #[default]
     NotStarted,
     Receiving(Box<Collection>),
-    /// The file was written, with this number of new games.
+    /// The file has been written. Contains the number of new games.
     Written(u64),
 }
 
 impl Collected {
-    /// Adds the received games to the file, and stops the download. If the download is writing the file, waits until the
-    /// file is complete. Returns the number of games that were added, or `None` if the download has not started.
+    /// Adds the games received so far to the file, and stops the download. If the download is already writing the file,
+    /// waits until the file is complete. Returns the number of games that were added, or `None` if the download has not
+    /// started.
     ///
     /// # Errors
     ///
@@ -222,7 +223,7 @@ impl Collected {
     }
 
     /// Writes the file like [`Collection::commit`], and stops the download. Returns `None` if the download has not
-    /// started or has written the file.
+    /// started, or has already written the file.
     fn write(&self) -> Result<Option<(u64, u64, Result<()>)>> {
         // An interrupt waits for the lock, so that it does not end the program while the file is written.
         let mut progress = self.lock();
@@ -239,7 +240,8 @@ impl Collected {
         }
     }
 
-    /// Passes the received games to `work`. Returns [`Error::Interrupted`] after a call of [`keep`](Collected::keep).
+    /// Passes the games received so far to `work`, and returns its result. Returns [`Error::Interrupted`] if
+    /// [`keep`](Collected::keep) has been called.
     fn with<T>(&self, work: impl FnOnce(&mut Collection) -> Result<T>) -> Result<T> {
         match &mut *self.lock() {
             DownloadState::Receiving(collection) => work(collection),
@@ -249,7 +251,7 @@ impl Collected {
 }
 
 impl Download {
-    /// Prepares a download of the games of `accounts` to the file `out`. `notify` is called for each pause.
+    /// Creates a download of the games of `accounts` to the file `out`. `notify` is called for each pause.
     pub fn new(
         accounts: Vec<Account>,
         out: impl AsRef<Path>,
@@ -268,18 +270,18 @@ impl Download {
         }
     }
 
-    /// Sets the token that identifies the user to Lichess, which sends games faster to users that it knows.
+    /// Sets the access token that identifies the user to Lichess. Lichess sends games faster to users that it knows.
     pub fn token(mut self, token: Option<AccessToken>) -> Download {
         self.token = token;
         self
     }
 
-    /// Sends all requests to `server` instead of the services, for tests. `server` is an address of this computer, such
-    /// as `http://127.0.0.1:8080`.
+    /// Sends all requests to `server` instead of the real websites. `server` must be the address of a server on this
+    /// computer, such as `http://127.0.0.1:8080`. This option is for tests.
     ///
     /// # Errors
     ///
-    /// Returns an error if the address is not one of this computer.
+    /// Returns an error if the address does not belong to this computer.
     pub fn server(mut self, server: Option<String>) -> Result<Download> {
         let is_local = |server: &String| {
             let uri = server.parse::<ureq::http::Uri>().ok();
@@ -297,18 +299,18 @@ impl Download {
         Ok(self)
     }
 
-    /// Returns the meter that shows, during the download, how many games have been received, and how many are expected.
+    /// Returns a progress meter that shows how many games have been received, and how many are expected.
     pub fn meter(&self) -> Arc<Meter> {
         Arc::clone(&self.meter)
     }
 
-    /// Returns a handle to the received games, for the thread that handles an interrupt by the user.
+    /// Returns a handle to the received games. The thread that handles an interrupt by the user needs it.
     pub fn collected(&self) -> Collected {
         self.collected.clone()
     }
 
-    /// Downloads the games and adds them to the file. If a service fails, still adds the games that were received before
-    /// the failure, and returns the reason in [`Downloaded::failure`].
+    /// Downloads the games and adds them to the file. If a service fails, adds the games that were received before the
+    /// failure, and returns the reason in [`Downloaded::failure`].
     ///
     /// # Errors
     ///
@@ -346,8 +348,8 @@ impl Download {
         })
     }
 
-    /// Returns an error if an account is at Chess.com and the conditions depend on whether games are rated, which is not
-    /// in the tags of Chess.com's games.
+    /// Returns an error if an account is at Chess.com and the conditions require games to be rated or not, because the
+    /// tags of Chess.com's games do not contain this property.
     fn check(&self) -> Result<()> {
         let rated = self.options.selection.rated.as_ref();
         let is_unknown = rated.is_some_and(|wanted| !wanted.contains(&RatedStatus::Unknown));
@@ -369,7 +371,7 @@ impl Download {
         }
     }
 
-    /// Adds a received game of `accounts[number]`.
+    /// Adds a received game of the account `accounts[number]`.
     fn add(&self, number: usize, text: &[u8], arrival: Arrival) -> Result<Added> {
         let selection = &self.options.selection;
         let added = self

@@ -1,4 +1,4 @@
-//! The requests that each service offers, and what their answers mean. They are documented at
+//! The requests for games that each website supports, and the meaning of the answers. They are documented at
 //! <https://lichess.org/api> and <https://www.chess.com/news/view/published-data-api>.
 
 use serde_json::Value;
@@ -15,10 +15,11 @@ use crate::{
     games::{pgn::Speed, selection::RatedStatus},
 };
 
-/// The earliest time that Lichess accepts as a limit, in seconds since 1 January 1970. Its first games are from this day.
+/// The earliest time that Lichess accepts as a limit for games, in seconds since 1 January 1970. The first games at
+/// Lichess were played on this day.
 const LICHESS_START: i64 = 1_356_998_401;
 
-/// The games that a request to Lichess asks for.
+/// The games that are requested from Lichess.
 struct LichessGames {
     /// The earliest starting time, in seconds since 1 January 1970.
     since: Option<i64>,
@@ -79,8 +80,8 @@ impl Download {
         Ok(())
     }
 
-    /// Downloads the games of an account at Lichess that meet `wanted`. Repeats the request if the connection breaks, as
-    /// long as each answer contains further games.
+    /// Downloads the games of a Lichess account that `wanted` describes. If the connection breaks, repeats the request
+    /// as long as each answer contains further games.
     fn lichess_stream(
         &self,
         number: usize,
@@ -115,8 +116,9 @@ impl Download {
         }
     }
 
-    /// Returns the path and the query string that request the games of an account. `last` is the starting time of the last
-    /// game that was received, in seconds since 1 January 1970. Its games are sent again, and recognized by their addresses.
+    /// Returns the path and the query string of a request for the games of an account. `last` is the starting time of
+    /// the last game received, in seconds since 1 January 1970. Games that started at this time are sent again, and are
+    /// recognized by their URLs.
     fn lichess_path(&self, account: &Account, wanted: &LichessGames, last: Option<i64>) -> String {
         let selection = &self.options.selection;
         let mut query = vec![("opening", "true".to_owned())];
@@ -162,8 +164,9 @@ impl Download {
         format!("/api/games/user/{}?{}", account.name(), query.join("&"))
     }
 
-    /// Downloads the games of `account`, which is `accounts[number]`, from Chess.com, which sends the games of a month in one answer. The oldest month
-    /// comes first. If the number of games is limited, the newest month comes first instead.
+    /// Downloads the games of `account`, which is `accounts[number]`, from Chess.com, month by month. Each answer
+    /// contains the games of one month. The oldest month comes first. If the number of games is limited, the newest
+    /// month comes first instead.
     pub(super) fn chess_com_games(
         &self,
         number: usize,
@@ -215,8 +218,8 @@ impl Download {
         Ok(())
     }
 
-    /// Downloads the games of a month of `account`, which is `accounts[number]`. If the month was downloaded before, asks Chess.com to send the games only if a game
-    /// has been added to the month since.
+    /// Downloads the games that `account`, which is `accounts[number]`, played in a month. If this month was downloaded
+    /// before, asks Chess.com to send the games only if the month has changed since.
     fn month(
         &self,
         number: usize,
@@ -281,8 +284,8 @@ impl Download {
         }
     }
 
-    /// Tells the meter how many games of `accounts[number]` will be received, if this is known. `all` is the number of all
-    /// games of the account, or `None` if it is unknown.
+    /// Tells the progress meter how many games of `accounts[number]` will be received, if this is known. `all` is the
+    /// number of all games of the account, or `None` if it is unknown.
     fn expect_games(&self, number: usize, all: Option<u64>) -> Result<()> {
         let old = self.collected.with(|games| Ok(games.old_games(number)))?;
         let max = self.options.max.unwrap_or(u64::MAX);
@@ -302,12 +305,12 @@ impl Download {
     }
 }
 
-/// Returns the name of a month in the addresses of Chess.com, such as `2024/05`.
+/// Returns a month as it is written in the URLs of Chess.com, such as `2024/05`.
 fn month_name((year, month): (u16, u8)) -> String {
     format!("{year:04}/{month:02}")
 }
 
-/// Returns the month at the end of an address, such as `https://api.chess.com/pub/player/NAME/games/2024/05`.
+/// Returns the month at the end of a URL, such as `https://api.chess.com/pub/player/NAME/games/2024/05`.
 fn month_of_address(address: &str) -> Option<(u16, u8)> {
     let mut parts = address.trim_end_matches('/').rsplit('/');
     let (month, year) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);

@@ -106,7 +106,7 @@ impl FromStr for Speed {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
-    /// The game is rated, or its tags do not say whether it is.
+    /// The game was rated, or does not say whether it was.
     Rated,
     /// The `Event` tag says that the game was not rated: it contains "casual", "unrated", "non-rated" or "not rated".
     Casual,

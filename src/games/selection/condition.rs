@@ -1,4 +1,4 @@
-//! The kinds of conditions on games, by which reports count the games that a selection leaves out.
+//! The kinds of conditions on games. Reports contain the number of games that fail each kind of condition.
 
 use std::fmt;
 
@@ -7,8 +7,8 @@ use serde::{
     de::{IntoDeserializer, value},
 };
 
-/// The kind of a filter condition, such as the date. A report counts the rejected games by the kind of condition that
-/// they do not meet.
+/// The kind of a condition on games, such as a condition on the date. A report counts the rejected games by the kind of
+/// condition that they do not meet.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
@@ -22,9 +22,9 @@ pub enum Condition {
     /// The ECO code.
     #[serde(alias = "ECO code")]
     Eco,
-    /// The opening by the moves of the game.
+    /// The opening, which is determined by the moves of the game.
     Opening,
-    /// What stands on the board in the positions of the game.
+    /// The pieces on the board in the positions of the game.
     Position,
     /// The name of the event.
     Event,

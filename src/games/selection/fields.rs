@@ -1,4 +1,4 @@
-//! The names of conditions, and their values as text.
+//! The names of the conditions of a selection, and the text forms of their values.
 
 use std::{fmt::Display, str::FromStr};
 
@@ -12,16 +12,16 @@ use thiserror::Error;
 use super::{Duplicates, Evaluator, RatedStatus, Selection, WantedRating, WantedResult};
 use crate::games::pgn::{Date, GameResult, HIGHEST_RATING, Mode, RatingGroup};
 
-/// The advice for a name without letters.
+/// The advice for a user who enters a name without letters.
 pub(super) const BLANK_NAME: &str = "give at least one letter of the name";
 
-/// The error returned by [`Selection::set`].
+/// An error from [`Selection::set`].
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 pub enum SetError {
     /// No condition has this name.
     #[error("there is no condition {0}")]
     Unknown(String),
-    /// The value of the condition cannot be read. The text says how to write it.
+    /// The value of the condition cannot be parsed. Contains advice on how to write it.
     #[error("{0}")]
     Malformed(String),
 }
@@ -29,21 +29,22 @@ pub enum SetError {
 /// A way to spell the names of conditions.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Spelling {
-    /// `--min-elo`, as on the command line.
+    /// A command-line option, such as `--min-elo`.
     Option,
-    /// `minElo`, as in HTTP.
+    /// A parameter in HTTP, such as `minElo`.
     Parameter,
-    /// `MinElo`, as in UCI.
+    /// An option in UCI, such as `MinElo`.
     Uci,
-    /// `min_elo`, as in Python.
+    /// A keyword argument in Python, such as `min_elo`.
     Keyword,
 }
 
 impl Spelling {
-    /// Spells the name of a condition, which is given as in `min-elo`.
+    /// Converts the name of a condition, such as `min-elo`, to this spelling.
     ///
     /// ```
     /// use polybook::selection::Spelling;
+    ///
     /// assert_eq!(Spelling::Parameter.of("min-elo"), "minElo");
     /// assert_eq!(Spelling::Option.of("min-elo"), "--min-elo");
     /// ```
@@ -63,7 +64,8 @@ impl Spelling {
         }
     }
 
-    /// Converts a name from any spelling, such as `minElo` or `min_elo`, to words with hyphens, such as `min-elo`.
+    /// Converts a name in any spelling, such as `minElo` or `min_elo`, to words separated by hyphens, such as
+    /// `min-elo`.
     fn plain(name: &str) -> String {
         let mut plain = String::new();
         for char in name.trim_start_matches('-').chars() {
@@ -91,13 +93,14 @@ pub enum Form {
     Number(u32),
     /// A value without blanks.
     Value,
-    /// Values that are separated by commas. A command-line option without a value has this default, if there is one.
+    /// Values that are separated by commas. Contains the value of a command-line option that is given without one, or
+    /// `None` if the option always needs a value.
     List(Option<&'static str>),
-    /// Values that are given one by one.
+    /// Several values, each of which is given separately.
     Values,
     /// A text.
     Text,
-    /// Texts that are given one by one.
+    /// Several texts, each of which is given separately.
     Texts,
     /// The name of an event.
     Name,
@@ -117,7 +120,8 @@ impl Form {
     }
 }
 
-/// The properties that data lack, for each [`Evaluator`]. `None` means that the evaluator can apply the condition.
+/// The property of games that is missing in the data of each [`Evaluator`], so that it cannot apply a condition. `None`
+/// means that the evaluator can apply the condition.
 #[derive(Copy, Clone, Default)]
 pub(super) struct Lacking {
     games: Option<&'static str>,
@@ -136,7 +140,8 @@ impl Lacking {
         moves: None,
     };
 
-    /// The condition needs games, or their results by class.
+    /// Creates the value for a condition that needs games, or numbers of games by class. `moves` names the property
+    /// that other sources of moves lack.
     const fn in_moves(moves: &'static str) -> Lacking {
         Lacking {
             moves: Some(moves),
@@ -144,7 +149,8 @@ impl Lacking {
         }
     }
 
-    /// The condition needs single games.
+    /// Creates the value for a condition that needs individual games. `counts` names the property that numbers of games
+    /// lack.
     const fn in_counts(counts: &'static str) -> Lacking {
         Lacking {
             counts: Some(counts),
@@ -152,7 +158,8 @@ impl Lacking {
         }
     }
 
-    /// The condition needs the tags of games in PGN.
+    /// Creates the value for a condition that needs the tags of games in PGN. `index` names the property that an index
+    /// lacks.
     const fn in_indexes(index: &'static str) -> Lacking {
         Lacking {
             index: Some(index),
@@ -171,26 +178,27 @@ impl Lacking {
     }
 }
 
-/// A condition of a [`Selection`]: its name, its value, and everything that doors need to offer it.
+/// A condition of a [`Selection`]: its name, its value, and everything that a user interface needs to offer it.
 pub struct Field<'a> {
-    /// The name, as in `min-elo`.
+    /// The name of the condition, such as `min-elo`.
     pub name: &'static str,
     /// The form of the value.
     pub form: Form,
-    /// The placeholder for the value in the help, such as `N`.
+    /// The placeholder for the value in the help text, such as `N`.
     pub value_name: &'static str,
-    /// The help.
+    /// The help text.
     pub help: &'static str,
     pub(super) lacking: Lacking,
-    /// The current value. Empty if there is no condition.
+    /// The current value of the condition. Empty if the condition is not set.
     pub texts: Vec<String>,
     add: Add<'a>,
 }
 
-/// A function that parses a value and adds it to a condition.
+/// A function that parses a value and adds it to a condition. If the value is invalid, the function returns an error
+/// message.
 type Add<'a> = Box<dyn FnMut(&str) -> Result<(), String> + 'a>;
 
-/// The current value of a condition, as text, and the function that adds a value.
+/// The current value of a condition as text, and a function that adds a value.
 type Access<'a> = (Vec<String>, Add<'a>);
 
 impl<'a> Field<'a> {
@@ -221,10 +229,10 @@ impl<'a> Field<'a> {
     }
 }
 
-/// A condition that a selection contains.
+/// A condition that is set in a selection, with its values.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ConditionValue {
-    /// The name of the condition, as in `min-elo`.
+    /// The name of the condition, such as `min-elo`.
     pub name: &'static str,
     form: Form,
     /// The values. A switch has the value `true`.
@@ -232,8 +240,8 @@ pub struct ConditionValue {
 }
 
 impl ConditionValue {
-    /// Returns the words of the command-line options that set the condition: each element contains the name of an
-    /// option and its value, or `None` if the option has no value.
+    /// Returns the command-line options that set the condition. Each item contains an option and, as a separate word,
+    /// its value. The second word is `None` if the option has no value, or if the value follows an equals sign.
     pub fn words(&self) -> impl Iterator<Item = (String, Option<&str>)> {
         self.texts.iter().map(|text| {
             let name = Spelling::Option.of(self.name);
@@ -247,7 +255,7 @@ impl ConditionValue {
         })
     }
 
-    /// Returns the options as text, with quoted texts.
+    /// Returns the command-line options that set the condition, such as `--min-elo 2000`. Texts are quoted.
     pub(super) fn options(&self) -> impl Iterator<Item = String> {
         self.words().map(|(name, text)| match text {
             Some(text) if self.form.is_text() => format!("{name} {text:?}"),
@@ -296,8 +304,8 @@ fn many<T: Display>(slot: &mut Vec<T>, parse: fn(&str) -> Result<T, String>) -> 
     (texts, Box::new(add))
 }
 
-/// Gives access to a list whose elements are separated by commas. An empty text is an empty list, which no game
-/// passes.
+/// Returns the text of a list and a function that adds elements, which are separated by commas. An empty text stands
+/// for an empty list, which no game passes.
 fn list<T: Display>(slot: &mut Option<Vec<T>>, parse: fn(&str) -> Result<T, String>) -> Access<'_> {
     let joined = |values: &Vec<T>| Vec::from_iter(values.iter().map(T::to_string)).join(",");
     let texts = slot.iter().map(joined).collect();
@@ -315,7 +323,8 @@ fn rating_bound(text: &str) -> Result<u32, String> {
     number.map_err(|_| "use a whole number, 0 or larger".to_owned())
 }
 
-/// Gives access to results, which may be separated by commas. Some spellings of results contain a comma.
+/// Returns the text of a list of results and a function that adds results, which may be separated by commas. Some
+/// spellings of a single result also contain a comma.
 fn results(slot: &mut Vec<WantedResult>) -> Access<'_> {
     let texts = slot.iter().map(ToString::to_string).collect();
     let add = |text: &str| {
@@ -355,14 +364,14 @@ fn color(text: &str) -> Result<Color, String> {
     name.parse().map_err(|_| "use white or black".to_owned())
 }
 
-/// The maximum number of half-moves that a game may be required to have. An index stores no larger numbers.
+/// The greatest minimum length of games, in half-moves, that can be required. An index stores no greater lengths.
 const MAX_MIN_PLIES: u32 = u16::MAX as u32;
 
 impl Selection {
-    /// Returns all conditions in the order in which options are written.
+    /// Returns all conditions, in the order in which they are written as options.
     ///
-    /// The pattern names every field, so that a new condition does not compile until its name, its form, and the data
-    /// that it needs are given here.
+    /// The function destructures the selection without `..`, so a new condition does not compile until its name, its
+    /// form, and the data that it needs are added here.
     pub fn fields(&mut self) -> Vec<Field<'_>> {
         let has_names = self.has_names() || self.event.is_some();
         let Selection {
@@ -645,23 +654,23 @@ impl Selection {
         ]
     }
 
-    /// Returns the names of all conditions, as in `min-elo`.
+    /// Returns the names of all conditions, such as `min-elo`.
     pub fn condition_names() -> Vec<&'static str> {
         let mut selection = Selection::default();
         let fields = selection.fields();
         fields.iter().map(|field| field.name).collect()
     }
 
-    /// The names of Lichess's parameters and of earlier options that [`set`](Selection::set) accepts too.
+    /// Other names that [`set`](Selection::set) accepts: those of Lichess's parameters and of earlier options.
     pub const ALIASES: [&str; 5] = ["speeds", "ratings", "modes", "min-ply", "drop-duplicates"];
 
-    /// Adds a condition, or a value to a condition that may have several. `name` is the name of the condition in any
-    /// [`Spelling`], or one of [`ALIASES`](Selection::ALIASES). `text` is its value as on the command line.
+    /// Sets a condition, or adds a value to a condition that may have several. `name` is the name of the condition in
+    /// any [`Spelling`], or one of [`ALIASES`](Selection::ALIASES). `text` is the value as on the command line.
     ///
     /// # Errors
     ///
     /// Returns [`SetError::Unknown`] if no condition has this name, and [`SetError::Malformed`] if the value cannot be
-    /// read.
+    /// parsed.
     pub fn set(&mut self, name: &str, text: &str) -> Result<(), SetError> {
         let (name, text) =
             without_alias(Spelling::plain(name), text).map_err(SetError::Malformed)?;
@@ -677,7 +686,7 @@ impl Selection {
     ///
     /// # Errors
     ///
-    /// Returns the errors of [`set`](Selection::set). The selection then does not change.
+    /// Returns the errors of [`set`](Selection::set). In this case, the selection does not change.
     pub fn replace(&mut self, name: &str, texts: &[String]) -> Result<(), SetError> {
         let mut replaced = Selection {
             skip_unfinished: self.skip_unfinished,
@@ -701,7 +710,7 @@ fn to_text(err: impl Display) -> String {
     err.to_string()
 }
 
-/// Returns the name of the condition that `name` means, in any [`Spelling`]. `name` may be one of
+/// Returns the standard name of a condition, such as `min-elo`. `name` is its name in any [`Spelling`], or one of
 /// [`ALIASES`](Selection::ALIASES). Returns any other name unchanged.
 pub(crate) fn condition_name(name: &str) -> String {
     let plain = Spelling::plain(name);
@@ -716,7 +725,7 @@ pub(crate) fn condition_name(name: &str) -> String {
     .to_owned()
 }
 
-/// Replaces the name of an alias and its value with those of the condition.
+/// Converts an alias and its value to the name of the condition that it stands for, and the value of that condition.
 fn without_alias(alias: String, text: &str) -> Result<(String, String), String> {
     let each = |change: fn(&str) -> Result<String, String>| {
         let parts = text.split(',').filter(|part| !part.is_empty());
@@ -740,7 +749,7 @@ fn without_alias(alias: String, text: &str) -> Result<(String, String), String> 
     Ok((condition_name(&alias), value))
 }
 
-/// Returns the lowest rating of the group of a rating, or `unknown`.
+/// Returns the lowest rating of the group that contains a rating. Returns `unknown` unchanged.
 fn floor(text: &str) -> Result<String, String> {
     let is_plain = |text: &&str| text.bytes().all(|byte| byte.is_ascii_digit());
     let rating = Some(text)
@@ -850,8 +859,8 @@ impl Display for Duplicates {
     }
 }
 
-/// Deserializes a map of names in any [`Spelling`] to values: a text as on the command line, a number, `true` or
-/// `false`, nothing, or a list of values.
+/// Deserializes a map from names in any [`Spelling`] to values. A value may be a text as on the command line, a number,
+/// `true` or `false`, null, or a list of values.
 impl<'de> Deserialize<'de> for Selection {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Selection, D::Error> {
         struct Conditions;

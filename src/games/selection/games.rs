@@ -1,4 +1,4 @@
-//! Applies a selection to games in PGN.
+//! Applies the conditions of a selection to games in PGN.
 
 use shakmaty::Color;
 
@@ -12,7 +12,7 @@ use crate::{
     },
 };
 
-/// The tags of the names and the ratings of White and Black.
+/// The names of the tags with the name and the rating of each player, for White and for Black.
 const SIDES: [(Color, &[u8], &[u8]); 2] = [
     (Color::White, b"White", b"WhiteElo"),
     (Color::Black, b"Black", b"BlackElo"),
@@ -111,8 +111,8 @@ impl Selection {
         (!admits_texts).then_some(Condition::Tag)
     }
 
-    /// Returns `true` if the result of a game, whose tags must meet the other conditions, meets the condition on
-    /// results.
+    /// Returns `true` if a game with the result `result` meets the condition on results. The other conditions are not
+    /// checked; `tags`, the tags of the game, must meet them.
     pub fn admits_result(&self, tags: &Tags<'_>, result: GameResult) -> bool {
         let player = || {
             self.player_color(tags)
@@ -121,15 +121,17 @@ impl Selection {
         self.result.is_empty() && !self.skip_unfinished || self.admits_result_of(result, player())
     }
 
-    /// Returns a matcher for the condition on positions, for games of `variant`, or `None` without such a condition.
+    /// Returns a matcher for the condition on positions in a game of `variant`. Returns `None` if there is no such
+    /// condition.
     pub(crate) fn matcher(&self, variant: Variant) -> Option<Matcher> {
         let mut matcher = self.board_query()?.matcher();
         matcher.begin(variant);
         Some(matcher)
     }
 
-    /// Returns the first condition on the length, the opening and the positions that the moves of a game do not meet.
-    /// `matcher` has visited the positions of the game, if there is a condition on positions.
+    /// Returns the first of the conditions on the length, the opening and the positions that a game does not meet, or
+    /// `None` if it meets them all. `plies` is the number of half-moves, and `opening` is the opening of the game. If
+    /// there is a condition on positions, `matcher` must have visited the positions of the game.
     pub fn unmet_by_moves(
         &self,
         plies: usize,
@@ -151,9 +153,10 @@ impl Selection {
         }
     }
 
-    /// Returns `true` if a game that was played meets the conditions on the result, the length, the opening and the
-    /// positions. Its tags must meet the other conditions. `identities` contains the identities of its positions, from
-    /// the first to the last, and `matcher` has visited them if there is a condition on positions.
+    /// Returns `true` if a game meets the conditions on the result, the length, the opening and the positions. The
+    /// moves of the game must have been played, and its tags must meet the other conditions. `identities` contains the
+    /// identities of its positions, from the first to the last. If there is a condition on positions, `matcher` must
+    /// have visited them.
     pub(crate) fn admits_played(
         &self,
         tags: &Tags<'_>,
@@ -198,9 +201,9 @@ impl Selection {
             })
     }
 
-    /// Returns `true` if the games of a class pass. They have the same speed, rating group and month. `rating` is `None`
-    /// if no rating is known, and `date` has no day. The selection must have only conditions that
-    /// [`Evaluator::Counts`](super::Evaluator::Counts) can apply.
+    /// Returns `true` if the games of a class are admitted. A class consists of all games with the same speed, rating
+    /// group and month. `rating` is `None` if no rating is known, and `date` contains only the year and the month. The
+    /// selection must have only conditions that [`Evaluator::Counts`](super::Evaluator::Counts) can apply.
     pub(crate) fn admits_class(
         &self,
         speed: Speed,
@@ -221,8 +224,8 @@ impl Selection {
             && self.until.is_none_or(|until| !until.is_before(date))
     }
 
-    /// Returns the names of the players whose color a condition on names examines: White, Black or both. Each item
-    /// contains the value of the tag `White` or `Black`, and `true` if it matches a name in the selection.
+    /// Returns an iterator over the names in the tags `White` and `Black` that a condition on names examines. Each item
+    /// contains the name, and `true` if it matches a name in the selection.
     pub(crate) fn player_tags<'t>(
         &self,
         tags: &'t Tags<'_>,
@@ -239,8 +242,8 @@ impl Selection {
         })
     }
 
-    /// Returns the color of the selection's player in a game. If the names of both players match, the player is White.
-    /// Returns `None` if the selection has no player.
+    /// Returns the color in a game of the player that the selection names. If the names of both sides match, the player
+    /// is White. Returns `None` if the selection names no player.
     pub(crate) fn player_color(&self, tags: &Tags<'_>) -> Option<Color> {
         if self.player.is_empty() {
             return None;
@@ -249,7 +252,8 @@ impl Selection {
         Some(self.color.unwrap_or_else(|| Color::from_white(is_white())))
     }
 
-    /// Returns `true` if the side `color` has a name of the player, and the other side a name of the opponent.
+    /// Returns `true` if the name of the side `color` matches the player, and that of the other side matches the
+    /// opponent.
     fn has_player(&self, tags: &Tags<'_>, color: Color) -> bool {
         is_named(self, tags, color, &self.player) && is_named(self, tags, !color, &self.opponent)
     }
@@ -277,7 +281,7 @@ impl Selection {
     }
 }
 
-/// Returns `true` if the side `color` has one of `names`, or if `names` is empty.
+/// Returns `true` if the name of the side `color` matches one of `names`, or if `names` is empty.
 fn is_named(selection: &Selection, tags: &Tags<'_>, color: Color, names: &[String]) -> bool {
     let (_, tag, _) = SIDES[usize::from(color.is_black())];
     names.is_empty()

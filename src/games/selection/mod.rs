@@ -1,11 +1,14 @@
-//! The type [`Selection`], which decides which games count by their players, dates, ratings, openings and other properties.
+//! Decides which games are read, by their players, dates, ratings, openings and other properties. The conditions are
+//! stored in a [`Selection`].
 //!
-//! A condition has one name, which the command line writes as `--min-elo`, HTTP as `minElo`, and Python as `min_elo`.
-//! [`Selection::set`] reads it in any of these spellings, and [`Selection::given`] writes all conditions.
+//! A condition has one name, which is written as `--min-elo` on the command line, as `minElo` in HTTP and as `min_elo`
+//! in Python. [`Selection::set`] accepts all of these spellings, and [`Selection::given`] returns all conditions that
+//! are set.
 //!
 //! Several evaluators apply a selection. [`Selection::unmet`] tests the tags of games in PGN. The explorer tests the
-//! columns of an index of games, or the classes of an index of counts. Not every evaluator can apply every condition:
-//! [`Selection::unanswerable`] names the first condition that an [`Evaluator`] lacks the data for.
+//! columns of an index of games, or the classes (speed, rating group and month) of an index of the numbers of games.
+//! Not every evaluator has the data to apply every condition: [`Selection::unanswerable`] returns the first condition
+//! that an [`Evaluator`] cannot apply.
 
 mod condition;
 mod fields;
@@ -31,10 +34,10 @@ use crate::games::{
     },
 };
 
-/// The conditions that a game must meet to count. The default selection admits every game.
+/// The conditions that a game must meet. The default selection admits every game.
 ///
-/// Games with an unknown rating or date meet the conditions on ratings or dates. Set `require_elo` or `require_date`
-/// to reject them. Any other condition that needs a tag, such as the ECO code, rejects games without the tag.
+/// A game with an unknown rating or date meets the conditions on ratings or dates. Set `require_elo` or `require_date`
+/// to reject such games. Any other condition that needs a tag, such as the ECO code, rejects games without the tag.
 ///
 /// ```
 /// use polybook::{pgn::GameReader, selection::Selection};
@@ -61,31 +64,30 @@ pub struct Selection {
     pub since: Option<Date>,
     /// The last day, month or year on which a game may have been played.
     pub until: Option<Date>,
-    /// The admitted results. If empty, all results are admitted.
+    /// The admitted results. If the list is empty, all results are admitted.
     pub result: Vec<WantedResult>,
-    /// The names of a player. White or Black must have one of them. If both players of a game match, the player is
-    /// White.
+    /// The names of a player. White or Black must have one of these names. If both sides match, the player is White.
     pub player: Vec<String>,
     /// The color of `player`, or `None` for either color.
     pub color: Option<Color>,
-    /// The names of the opponent of `player` or, if `player` is empty, of either player.
+    /// The names of the opponent of `player`. If `player` is empty, at least one side must have one of these names.
     pub opponent: Vec<String>,
     /// The range of the opponent's rating. An unknown rating is outside of every range.
     pub opponent_rating: Option<RatingRange>,
-    /// The names of White.
+    /// The names of the player with the white pieces.
     pub white: Vec<String>,
-    /// The names of Black.
+    /// The names of the player with the black pieces.
     pub black: Vec<String>,
     /// The name of the event.
     pub event: Option<String>,
-    /// The admitted ranges of ECO codes in the tag `ECO`. If empty, all games are admitted.
+    /// The admitted ranges of ECO codes in the tag `ECO`. If the list is empty, all games are admitted.
     pub eco: Vec<EcoRange>,
-    /// Conditions on the text of tags, which must all be met.
+    /// Conditions on the text of tags. A game must meet all of them.
     pub tag: Vec<TagText>,
-    /// Conditions on the text of tags, none of which may be met.
+    /// Conditions on the text of tags. A game must not meet any of them.
     pub not_tag: Vec<TagText>,
-    /// The admitted groups of mean ratings, or `None` for all games. All nine groups together admit all games, also
-    /// those without a known rating.
+    /// The admitted rating groups, by the mean rating of the players. `None` admits all games. All nine groups together
+    /// also admit all games, including those without a known rating.
     pub rating: Option<Vec<WantedRating>>,
     /// The admitted speeds, or `None` for all.
     pub speed: Option<Vec<Speed>>,
@@ -95,15 +97,15 @@ pub struct Selection {
     pub require_elo: bool,
     /// Whether the year of the game must be known.
     pub require_date: bool,
-    /// Whether names must match as a whole instead of in part.
+    /// Whether the whole name of a player or event must match, instead of a part of it.
     pub exact: bool,
-    /// What the tag `Event` may say about whether the game is rated, or `None` for anything.
+    /// The admitted statements of the `Event` tag on whether the game is rated. `None` admits all games.
     pub rated: Option<Vec<RatedStatus>>,
     /// The admitted openings. The moves of a game determine its opening.
     pub opening: Option<OpeningFilter>,
-    /// The query that a position of the main line must meet.
+    /// A query that must hold in at least one position of the main line.
     pub position: Option<BoardQuery>,
-    /// Whether duplicates of a game count once. `None` means the default of the command.
+    /// Whether all copies of a game count, or only the first. `None` means the default of the command.
     pub duplicates: Option<Duplicates>,
     /// The name of the explorer's source that contains the games, or `None` for all sources.
     pub source: Option<String>,
@@ -111,32 +113,32 @@ pub struct Selection {
     pub skip_unfinished: bool,
 }
 
-/// How often a game counts if the input contains several copies of it.
+/// Whether all copies of a game in the input count, or only the first.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub enum Duplicates {
     /// Each copy counts.
     #[default]
     All,
-    /// Only the first admitted copy counts.
+    /// Only the first copy that is admitted counts.
     Once,
 }
 
-/// A result in a [`Selection`].
+/// A condition on the result of a game in a [`Selection`].
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum WantedResult {
-    /// The result of the game.
+    /// The game has this result.
     Game(GameResult),
-    /// The player whom the selection names won.
+    /// The player that the selection names won.
     Win,
-    /// The player whom the selection names lost.
+    /// The player that the selection names lost.
     Loss,
 }
 
-/// A group of mean ratings in a [`Selection`], or `None` for games in which no rating is known.
+/// A rating group that a [`Selection`] admits. `None` stands for games in which no rating is known.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct WantedRating(pub Option<RatingGroup>);
 
-/// What the tag `Event` of a game says about whether the game is rated.
+/// The statement of a game's `Event` tag on whether the game is rated.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum RatedStatus {
     /// The tag contains the word "rated".
@@ -157,18 +159,19 @@ impl RatedStatus {
     }
 }
 
-/// The data to which a [`Selection`] is applied.
+/// The kind of data to which a [`Selection`] is applied.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Evaluator {
-    /// Games in PGN that are read as one collection.
+    /// Games in PGN that are read together, so that duplicates are recognized.
     Games,
     /// Games in PGN that are read one by one, so that duplicates are not recognized.
     EachGame,
     /// The explorer's index of games.
     Index,
-    /// Counts by speed, rating group and month, and the explorer's index of such counts.
+    /// Numbers of games by speed, rating group and month, in a counts directory or in the explorer's index of such
+    /// numbers.
     Counts,
-    /// Books, databases and other sources of moves, which do not say in which games a move was played.
+    /// Books, databases and other sources of moves. They do not say in which games a move was played.
     Moves,
 }
 
@@ -184,32 +187,33 @@ impl fmt::Display for Evaluator {
     }
 }
 
-/// The error for a condition that an [`Evaluator`] cannot apply, because its data do not contain the property.
+/// The error for a condition that an [`Evaluator`] cannot apply, because its data do not contain the necessary property
+/// of games.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Error)]
 #[error("{by} contain{} no {lacking}, which the condition {condition} needs", if *.by == Evaluator::Index { "s" } else { "" })]
 pub struct Unanswerable {
-    /// The name of the condition, as in `min-elo`.
+    /// The name of the condition, such as `min-elo`.
     pub condition: &'static str,
     /// The property of games that the data lack, such as `player names`.
     pub lacking: &'static str,
-    /// The data.
+    /// The evaluator whose data lack the property.
     pub by: Evaluator,
 }
 
 /// The maximum number of names of one player in a query to an index. The explorer searches for each name, so the limit
-/// bounds how long a query takes.
+/// bounds the time for a query.
 const MAX_NAMES: usize = 20;
 
 impl Selection {
-    /// Checks that the conditions do not contradict each other, that no name is blank, and that conditions on the
-    /// player come with the name of a player.
+    /// Checks that the conditions do not contradict each other, that no name is blank, and that the selection names a
+    /// player if it has conditions on the player.
     ///
     /// # Errors
     ///
     /// - [`ConditionError::Dates`] if the first day is after the last day.
     /// - [`ConditionError::Ratings`] if the lowest rating is above the highest rating.
     /// - [`ConditionError::Malformed`] if a name contains only blanks, because it would match every name.
-    /// - [`ConditionError::NeedsPlayer`] if there is a condition on the player, but no player.
+    /// - [`ConditionError::NeedsPlayer`] if a condition refers to the player, but the selection names no player.
     ///
     /// ```
     /// use polybook::selection::Selection;
@@ -250,8 +254,8 @@ impl Selection {
         }
     }
 
-    /// Checks the selection as [`check`](Selection::check) does, and that it contains at most 20 names of each player,
-    /// because an index is searched for each of them.
+    /// Checks the selection like [`check`](Selection::check), and also checks that it contains at most 20 names of each
+    /// player, because an index is searched for each name.
     ///
     /// # Errors
     ///
@@ -301,7 +305,7 @@ impl Selection {
         fields.filter_map(Field::into_value).collect()
     }
 
-    /// Returns the selection of the games of one side: the player has the color `color`, and the opponent the other color.
+    /// Returns a copy of the selection in which the player has the color `color`, and the opponent the other color.
     pub fn for_side(&self, color: Color) -> Selection {
         let mut selection = self.clone();
         if selection.player.is_empty() {
@@ -314,7 +318,7 @@ impl Selection {
         selection
     }
 
-    /// Returns `true` if the selection has no condition, so that every game counts.
+    /// Returns `true` if the selection has no condition, so that it admits every game.
     pub fn is_empty(&self) -> bool {
         Selection {
             exact: false,
@@ -322,8 +326,8 @@ impl Selection {
         } == Selection::default()
     }
 
-    /// Returns the query about the board that must hold in a game, or `None` if no condition concerns the board. All
-    /// evaluators take it from here.
+    /// Returns the board query that must hold in a game, or `None` if no condition concerns the board. All evaluators
+    /// call this function.
     pub fn board_query(&self) -> Option<BoardQuery> {
         self.position.clone()
     }
@@ -355,14 +359,14 @@ impl Selection {
         self.player_conditions().concat()
     }
 
-    /// Returns the conditions on names of players. All names that match one of them are names of one player.
+    /// Returns the four lists of names of players. All names that match one list belong to one player.
     pub(crate) fn player_conditions(&self) -> [&[String]; 4] {
         [&self.player, &self.opponent, &self.white, &self.black]
     }
 
-    /// Returns the hash by which duplicates compare the name of a player. For a name that matches a condition, this is
-    /// the number of the first such condition, from 1, so that all names of this player have the same hash. For other
-    /// names, it is their [`name_hash`].
+    /// Returns a hash of the name of a player, which is used to compare games. If the name matches a condition, the
+    /// hash is the number of the first such condition, counted from 1, so all names of this player have the same hash.
+    /// Otherwise it is the [`name_hash`] of the name.
     pub(crate) fn player_hash(&self, name: &str) -> u64 {
         let how = self.name_match();
         let mut conditions = self.player_conditions().into_iter();
@@ -371,7 +375,7 @@ impl Selection {
         condition.map_or_else(|| name_hash(name), |condition| condition as u64 + 1)
     }
 
-    /// Returns `true` if the selection asks for games that the player won or lost.
+    /// Returns `true` if the condition on results admits games that the player won, or games that the player lost.
     pub(crate) fn has_player_results(&self) -> bool {
         let results = self.result.iter();
         results
@@ -379,8 +383,8 @@ impl Selection {
             .any(|result| !matches!(result, WantedResult::Game(_)))
     }
 
-    /// Returns `true` if a game with the result `result` passes. `player` is the color of the selection's player in
-    /// the game, or `None` if it is unknown, in which case no game was won or lost by the player.
+    /// Returns `true` if games with the result `result` are admitted. `player` is the color of the selection's player
+    /// in the game. If it is `None`, the game counts neither as won nor as lost by the player.
     pub(crate) fn admits_result_of(&self, result: GameResult, player: Option<Color>) -> bool {
         let is_won_by = |color: Option<Color>| color.is_some() && result.winner() == color;
         let is_result = |wanted: &WantedResult| match wanted {
@@ -392,7 +396,7 @@ impl Selection {
         !is_skipped && (self.result.is_empty() || self.result.iter().any(is_result))
     }
 
-    /// Returns `true` if games of this rating group pass. `None` is the group of games without a known rating.
+    /// Returns `true` if games of this rating group are admitted. `None` stands for games without a known rating.
     pub(crate) fn admits_rating(&self, group: Option<RatingGroup>) -> bool {
         self.rating.as_ref().is_none_or(|wanted| {
             let has = |group| wanted.contains(&WantedRating(group));
@@ -400,27 +404,28 @@ impl Selection {
         })
     }
 
-    /// Returns `true` if games of this speed pass.
+    /// Returns `true` if games of this speed are admitted.
     pub(crate) fn admits_speed(&self, speed: Speed) -> bool {
         self.speed
             .as_ref()
             .is_none_or(|wanted| wanted.contains(&speed))
     }
 
-    /// Returns `true` if games with this status pass. The status is what the tag `Event` says: rated, unrated or nothing.
+    /// Returns `true` if games with this status are admitted. The status is the statement of the `Event` tag: rated,
+    /// not rated, or unknown.
     pub(crate) fn admits_rated(&self, status: RatedStatus) -> bool {
         self.rated
             .as_ref()
             .is_none_or(|wanted| wanted.contains(&status))
     }
 
-    /// Returns `true` if games are selected by their result. A score or a performance of the selected games then says
-    /// nothing about a player's strength.
+    /// Returns `true` if games are selected by their results. The scores and performances in the selected games then
+    /// say nothing about the strength of a player.
     pub(crate) fn selects_by_result(&self) -> bool {
         !self.result.is_empty()
     }
 
-    /// Returns `true` if duplicates of a game count once.
+    /// Returns `true` if only the first copy of a game counts.
     pub fn counts_once(&self) -> bool {
         self.duplicates == Some(Duplicates::Once)
     }
