@@ -39,7 +39,7 @@ pub struct Answer {
     #[serde(flatten, serialize_with = "Results::lichess_form")]
     #[cfg_attr(test, schemars(with = "crate::games::results::EachResult"))]
     pub results: Results,
-    /// The player's results in all games that the answer counts, or `None` if the query does not ask for them.
+    /// The player's results in all games of the answer, or `None` if the query does not ask for them.
     #[serde(flatten)]
     pub player: Option<PlayerTotals>,
     /// The moves, sorted by number of games in descending order, then by UCI notation.
@@ -47,14 +47,14 @@ pub struct Answer {
     /// The newest games that are not among the top games, the newest first; `None` if the view has no recent games.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recent_games: Option<Vec<PlayedGame>>,
-    /// The games with the highest ratings, or `None` if the view of the query has no top games.
+    /// The games with the highest ratings; `None` if the view has no top games.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub top_games: Option<Vec<PlayedGame>>,
     /// The opening of the last position of the line that has a name, or `None` if no position has one.
     pub opening: Option<Opening>,
     /// Always 0: an answer is complete when it is returned. Clients expect the field.
     pub queue_position: u32,
-    /// The results of each month from the first to the last one with games, or `None` if the query does not ask for a
+    /// The results by month, from the first to the last month that has games; `None` if the query does not ask for a
     /// history.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub history: Option<Vec<MonthCount>>,
@@ -130,8 +130,8 @@ pub struct PlayerTotals {
     pub player_rating: Option<u64>,
     /// The number of games in which the player's own rating is known.
     pub player_rating_games: u64,
-    /// The performance rating by FIDE's table. `None` if `performance_games` is less than 10, or if the filters select
-    /// games by their result.
+    /// The performance by FIDE's table, or `None` if `performance_games` is less than 10, or if the
+    /// filters select games by their result.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub performance: Option<u64>,
     /// The number of games with a result and a rated opponent, from which `opponent_rating` and `performance` are
@@ -159,8 +159,8 @@ pub struct PlayerScore {
     pub score_range: Option<[f64; 2]>,
     /// The mean rating of the opponents in the games with a result, rounded half up.
     pub average_opponent_rating: Option<u64>,
-    /// The performance rating by FIDE's table. `None` if `performance_games` is less than 10, or if the filters select
-    /// games by their result.
+    /// The performance by FIDE's table, or `None` if `performance_games` is less than 10, or if the
+    /// filters select games by their result.
     pub performance: Option<u64>,
     /// The number of games with a result and a rated opponent, from which `average_opponent_rating` and `performance`
     /// are calculated.

@@ -24,10 +24,9 @@ use crate::{
     },
 };
 
-/// The number of games for each value of the filters by speed, rating group, color, year and variant.
-///
-/// Each number is counted as if its own filter admitted only this value, with all other filters unchanged. For example,
-/// the number for blitz is the number of games that would pass if blitz were the only admitted speed.
+/// The number of games for each value of the filters by speed, rating group, color, year and variant. For example, the
+/// number for blitz is the number of games that would pass if the filter by speed admitted only blitz and all other
+/// filters were unchanged.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]

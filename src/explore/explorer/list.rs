@@ -36,7 +36,7 @@ type MatchEntry = (u64, BookMove, u64);
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ListedGame {
-    /// The game, and the move that was played in the position.
+    /// The game, with the move that was played in the position.
     #[serde(flatten)]
     pub played: PlayedGame,
     /// The date: `2006-01-02`, or `2006-01` or `2006` if the rest is unknown.
@@ -432,10 +432,10 @@ pub struct GameInfo {
     #[serde(serialize_with = "as_color")]
     #[cfg_attr(test, schemars(with = "Option<json::ColorName>"))]
     pub winner: Option<Color>,
-    /// The speed of the game, or `None` in [`View::Masters`](super::View::Masters).
+    /// The speed of the game; `None` in [`View::Masters`](super::View::Masters).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub speed: Option<Speed>,
-    /// Whether the game was rated, or `None` in [`View::Masters`](super::View::Masters).
+    /// Whether the game was rated; `None` in [`View::Masters`](super::View::Masters).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mode: Option<Mode>,
     /// The player with Black.
@@ -455,11 +455,11 @@ pub struct GameInfo {
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Player {
-    /// The player's name.
+    /// The name.
     pub name: String,
     /// The rating, 0 if unknown.
     pub rating: u16,
-    /// The player's title, or `None` if it is unknown. It is known only if the text of the game has been read.
+    /// The player's title, or `None` if it is unknown. Titles are known only if the text of the game has been read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
 }

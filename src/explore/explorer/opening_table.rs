@@ -23,20 +23,20 @@ use crate::{
     },
 };
 
-/// A table of the openings of the games that reached a position, grouped by family.
+/// The openings of the games that reached a position, grouped by family.
 ///
-/// The opening of a game is the name of its last position that has a name. Scores are from the point of view of the
-/// player whom the filters name or, if they name no player, of White. Unfinished games do not affect scores. If the
-/// filters select games by their result, the table contains no scores, because they would describe only the selection.
+/// The opening of a game is the name of its last position that has a name. Scores are those of the player whom the
+/// filters name or, if they name no player, of White. Unfinished games do not affect scores. If the filters select
+/// games by their result, the table contains no scores, because they would describe only the selection.
 #[derive(Clone, PartialEq, Debug, serde::Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct OpeningTable {
-    /// The results of the games that reached the position and pass the filters, including games that end there.
+    /// The games that reached the position and pass the filters, including games that end there.
     #[serde(flatten)]
     pub results: Results,
     /// The number of games that reached no position with a name.
     pub unnamed: u64,
-    /// The number of games that pass the filters, regardless of the positions that they reached.
+    /// The number of games that pass the filters, whatever positions they reached.
     #[serde(skip)]
     pub all_games: u64,
     /// The average score in percent in all games that pass the filters, whatever positions they reached. `None` if no
@@ -67,14 +67,14 @@ pub struct OpeningTable {
 #[derive(Clone, PartialEq, Debug, serde::Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct OpeningRow {
-    /// The name of the opening or of the family.
+    /// The name.
     pub name: &'static str,
     /// The lowest and the highest ECO code of the games' openings.
     pub eco: [&'static str; 2],
     /// The numbers of won, drawn, lost and unfinished games.
     #[serde(flatten)]
     pub results: Results,
-    /// The results of the named player or, if the filters name no player, of White.
+    /// The results of the player or, if the filters name no player, of White.
     #[serde(flatten, serialize_with = "Wdl::without_draws")]
     #[cfg_attr(test, schemars(with = "crate::games::results::Decisive"))]
     pub stats: Wdl,
@@ -93,8 +93,8 @@ pub struct OpeningRow {
     /// the ratings of the opponents. `None` if the filters name no player, or if they select games by their result.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub points_above_average: Option<f64>,
-    /// The expected score in percent, with which `points` compares the actual score. `None` if there is no `score`, or
-    /// if there are no other games from which to predict it.
+    /// The expected score in percent, from which `points` are counted. `None` if the score is `None`, or if there are no
+    /// other games.
     #[serde(skip)]
     pub expected_score: Option<f64>,
     /// The mean rating of the player's opponents, or `None` if the filters name no player or no rating is known.

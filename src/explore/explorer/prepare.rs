@@ -83,10 +83,11 @@ pub struct PrepareQuery<'a> {
     pub should_continue: &'a (dyn Fn() -> bool + Sync),
 }
 
-/// A player's preparation for an opponent: the moves that were played in a position, with the results of both people.
+/// The preparation of a player for an opponent. It lists the moves that were played in a position, with the results of
+/// both players.
 ///
-/// The player has a fixed color, and the opponent has the other one. Games in which they had the opposite colors do not
-/// count.
+/// The player has one given color in a preparation, and the opponent has the other color. Games in which they had the
+/// opposite colors do not count.
 #[derive(Clone, PartialEq, Debug, serde::Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Preparation {
@@ -96,8 +97,8 @@ pub struct Preparation {
     pub yours: PlayerGames,
     /// The games of the player and the opponent against each other.
     pub met: PlayerGames,
-    /// The number of games between the player and the opponent in which the colors were reversed. The rest of the
-    /// preparation ignores these games.
+    /// The number of games of the two against each other in which the colors were reversed: the player had the other
+    /// color. The rest of the preparation does not contain these games.
     #[serde(skip)]
     pub met_reversed: u64,
     /// The numbers of games that reached the position.
@@ -108,9 +109,9 @@ pub struct Preparation {
     /// The moves of the side to move, sorted by its number of games in descending order. If the player is to move,
     /// they include the moves of the repertoire.
     pub moves: Vec<PreparedMove>,
-    /// The lines to prepare first, or `None` if the query requests none. The list begins with lines to which the player
-    /// has no answer and which at least one game in ten reaches. Lines with the largest expected loss of points follow,
-    /// and then the likeliest of the other lines to which the player has no answer.
+    /// The lines to prepare first, or `None` if the query requests none. Lines to which the player has no answer come
+    /// first if one game in ten reaches them. The lines with the largest expected loss of points follow, and then the
+    /// other most likely lines to which the player has no answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lines: Option<Vec<PreparedLine>>,
     /// How many of these lines are listed because of an expected loss, and how many chance alone would list. `None` if
@@ -194,9 +195,9 @@ pub struct PreparedMove {
     /// half-move after this move.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub unindexed: bool,
-    /// The moves that the player has tried in the position after the opponent's move, if none was played often enough
-    /// to be the player's answer. Contains at most three moves, the most frequent first. Empty if a repertoire is
-    /// given, or if the player is to move.
+    /// The player's moves in the position after the opponent's move, if none of them was played in enough games to be
+    /// the answer. At most three moves, the most frequent first. Empty if a repertoire is given, or if the player is to
+    /// move.
     #[serde(skip)]
     pub tried: Vec<PreparedAnswer>,
 }
@@ -267,7 +268,7 @@ pub struct PreparedLine {
     pub chance: f64,
     /// The opponent's games that reached the end of the line, by any order of moves.
     pub theirs: TheirGames,
-    /// The player's results in the games that reached the end of the line.
+    /// The player's games that reached the end of the line.
     #[serde(flatten)]
     pub yours: Results,
     /// The player's score in percent in these games, or `None` if no game has a result.

@@ -355,7 +355,7 @@ pub struct Overview {
     pub positions: u64,
     /// The years of the first and the last game, or `None` if no year is known.
     pub years: Option<[u16; 2]>,
-    /// The descriptions of the sources.
+    /// The sources.
     pub sources: Vec<SourceOverview>,
 }
 

@@ -53,7 +53,7 @@ pub struct Suggestion {
     /// The year and, if known, the month of the last game.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub until: Option<String>,
-    /// The ECO code of the opening, or `None` for a player or an event.
+    /// The ECO code of the opening; `None` for players and events.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub eco: Option<&'static str>,
     /// The moves of the opening in UCI notation, separated by commas; `None` for players and events.

@@ -57,10 +57,10 @@ pub struct Gap {
     pub fen: String,
     /// The likeliest line to the position before the move, in SAN with move numbers.
     pub line: String,
-    /// The move in SAN, or `None` if the repertoire has no move even in the first position.
+    /// The move in SAN, or `None` if the repertoire contains no move in the first position.
     #[serde(rename = "move")]
     pub mv: Option<String>,
-    /// The move in UCI notation, or `None` if `mv` is `None`.
+    /// The move in UCI notation, or `None` as for `mv`.
     pub uci: Option<String>,
     /// The line and the move after it, in SAN with move numbers. Empty if there is no move.
     pub moves: String,

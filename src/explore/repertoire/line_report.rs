@@ -75,8 +75,8 @@ impl Predecessors {
     }
 }
 
-/// A report on the position at the end of a line of moves. It says how likely games are to reach the position. It lists
-/// the moves that a repertoire contains there, and the opponent's replies that the repertoire does not answer.
+/// A report on the position at the end of a line of moves. It says how likely games are to reach the position, and
+/// lists the moves that a repertoire contains there and the opponent's replies that it does not answer.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
