@@ -26,9 +26,9 @@ pub struct PositionDifference {
 }
 
 impl PositionDifference {
-    /// Returns the sums of the weights of all moves of this position in the first and in the second book. They include
-    /// the moves that do not differ. If `pos` is given, they leave out the moves that are illegal in it. `pos` must be
-    /// the position whose key is [`key`](PositionDifference::key).
+    /// Returns the sums of the weights of all moves of this position in the first and in the second book. The sums also
+    /// include the moves that do not differ. If `pos` is given, they exclude the moves that are illegal in it. `pos`
+    /// must be the position whose key is [`key`](PositionDifference::key).
     pub fn total_weights<P: Rules>(&self, pos: Option<&P>) -> [u64; 2] {
         let total = |sums: &Vec<(Entry, u64)>| {
             let counts = |mv: BookMove| pos.is_none_or(|pos| mv.to_move(pos).is_some());

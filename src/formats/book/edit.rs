@@ -193,9 +193,9 @@ struct Orphans {
 }
 
 impl Orphans {
-    /// Finds the positions that moves of `before`, the book before the removal, reach from the positions in `removed`.
-    /// Also finds the positions that moves of `after`, the book without the positions in `removed`, still reach from
-    /// the starting position of `variant`.
+    /// Finds two sets of positions: those that moves of `before`, the book before the removal, reach from the positions
+    /// in `removed`, and those that moves of `after`, the book without the positions in `removed`, still reach from the
+    /// starting position of `variant`.
     fn new(
         before: &Book,
         after: &Book,
@@ -240,9 +240,9 @@ impl Orphans {
     }
 }
 
-/// A source with the moves of another source, except in some positions, in which it has no moves. `closed` contains the
-/// keys of these positions. With this source, a search finds the positions that are still reachable after an edit has
-/// removed all moves of these positions.
+/// A source of moves that hides all moves of some positions of another source. `closed` contains the keys of these
+/// positions. A search through this source finds the positions that remain reachable after an edit has removed the
+/// moves of the hidden positions.
 struct HidingSource<'a, S> {
     source: S,
     closed: &'a FxHashSet<u64>,

@@ -118,8 +118,8 @@ fn count_lines(
     Ok((lines, positions))
 }
 
-/// Follows the moves of `source` from the positions `starts`. Returns the keys of all positions that are reached in
-/// fewer than `plies` half-moves, including `starts`.
+/// Returns the keys of all positions that moves of `source` reach from the positions `starts` in fewer than `plies`
+/// half-moves. The positions `starts` are included.
 ///
 /// If `side` is given, returns only positions in which this side is to move. Keys that exceed `memory` are written to
 /// temporary files. `progress` advances while the search runs.

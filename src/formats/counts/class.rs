@@ -37,7 +37,7 @@ use crate::{
     storage::sort::{Dedup, Fold, Memory, Record, Shards, Sorted},
 };
 
-/// The number of rating groups. Games without a known rating form one of these groups.
+/// The number of rating groups, including the group of games without a known rating.
 const RATING_GROUPS: u8 = 10;
 /// The number of values that a month can have: 1 to 12, and 0 for an unknown month.
 const MONTH_VALUES: u32 = 13;

@@ -1,5 +1,5 @@
-//! Evaluates positions with an engine. [`read_positions`] reads the positions of a file, and [`Analyst`]
-//! evaluates them with one [`Engine`] per thread.
+//! Evaluates positions with a chess engine. [`read_positions`] reads positions from a file, and [`Analyst`] evaluates
+//! them with one [`Engine`] per thread.
 
 use std::{
     path::{Path, PathBuf},
@@ -34,30 +34,30 @@ use crate::{
     task::{self, Failure, Feed},
 };
 
-/// The maximum number of consecutive positions at which engines may fail. After one more failure, the run evaluates no
-/// further positions.
+/// The maximum number of consecutive positions at which engines may fail. After one more failure, no further positions
+/// are evaluated.
 const MAX_FAILURES: u64 = 20;
 
 /// The minimum depth at which an evaluation counts as complete even if the engine searched fewer nodes than requested.
 /// An engine reaches this depth only if it has searched the whole game tree.
 const WHOLE_DEPTH: u8 = 200;
 
-/// The number of centipawns by which a move that continues a line may be worse than the evaluation of its position. The
-/// evaluations of a position and of the engine's best move in it seldom differ by more. A store also contains
-/// evaluations of moves that were played by mistake, and these must not continue a line.
+/// The maximum loss, in centipawns, of a move by which a line may be continued, compared with the evaluation of its
+/// position. The evaluation after the engine's best move is seldom worse by more than this. Moves that lose more are
+/// often mistakes, which a store of evaluations also contains and which must not continue a line.
 pub(crate) const EXPANSION_LOSS: u16 = 50;
 
 /// The result of evaluating positions with an engine: the evaluations, and a report.
 pub(super) struct Analysis {
-    /// The new evaluations, and the evaluations that the journal contained because an earlier process was killed.
+    /// The new evaluations, and those that an earlier process saved in the journal before it was killed.
     pub records: Vec<EvalRecord>,
     pub report: EngineReport,
     /// A message for the user if the engine failed at too many consecutive positions, otherwise `None`.
     pub given_up: Option<String>,
 }
 
-/// A running engine that is ready to evaluate positions, with its journal. The journal is a file that keeps the
-/// evaluations in case the process is killed.
+/// A running engine that is ready to evaluate positions, and its journal, a file that saves the evaluations in case the
+/// process is killed.
 pub(super) struct Analyst<'a> {
     options: &'a EngineOptions,
     engine: Engine,
@@ -66,9 +66,9 @@ pub(super) struct Analyst<'a> {
 }
 
 impl Analyst<'_> {
-    /// Starts an engine, and opens the journal for the output `out`. The journal is a file that keeps the evaluations
-    /// in case the process is killed. The file stays locked, so that no other process can evaluate positions for the
-    /// same output at the same time.
+    /// Starts an engine, and opens the journal for the output `out`, a file that saves the evaluations in case the
+    /// process is killed. The journal stays locked, so that no other process can evaluate positions for the same output
+    /// at the same time.
     ///
     /// # Errors
     ///
@@ -90,12 +90,12 @@ impl Analyst<'_> {
     }
 
     /// Evaluates `positions` on several threads. Returns the evaluations, and the journal that contains them.
-    /// `old_store` is the store that already exists at the path of the output, if any. Skips a position if the journal
-    /// contains an evaluation of it, or if `old_store` contains one that is thorough enough. Also skips duplicates, and
-    /// positions in which the game is over. `meter` shows the progress.
+    /// `old_store` is the store of evaluations that already exists at the path of the output, if any. Skips positions
+    /// that the journal contains, positions for which `old_store` contains a sufficiently thorough evaluation,
+    /// duplicates, and positions in which the game is over. `meter` shows the progress.
     ///
-    /// After each position that ends a line, plays the engine's best moves, and evaluates the position after each of
-    /// them. [`EngineOptions::expand`] is the number of these moves.
+    /// If a position ends a line, continues the line with the engine's best moves, and evaluates the position after
+    /// each of them. The number of these moves is [`EngineOptions::expand`].
     ///
     /// # Errors
     ///
@@ -187,15 +187,15 @@ impl Analyst<'_> {
     }
 }
 
-/// A position to evaluate, and the number of moves of the engine with which a line continues from it. The position
+/// A position to evaluate, and the number of engine moves by which a line is continued from this position. The position
 /// after each of these moves is evaluated as well.
 struct LineToEvaluate<'a> {
     pos: &'a Chess,
     plies: u16,
 }
 
-/// The scores of positions that need no search, because the engine or another source has already searched them as
-/// thoroughly.
+/// The scores of positions that need no search, because the engine or another source has already searched them
+/// thoroughly enough.
 struct KnownScores<'a> {
     /// The scores that this run or its journal contains, from White's point of view, by key.
     new: Mutex<FxHashMap<u64, Score>>,
@@ -220,7 +220,8 @@ impl KnownScores<'_> {
         Ok(eval.map(|eval| eval.score))
     }
 
-    /// Returns `true` if an evaluation of the old store is so thorough that a new one would not replace it.
+    /// Returns `true` if `eval`, an evaluation from the old store, is so thorough that the position need not be
+    /// searched.
     fn is_enough(&self, evals: &Evals, eval: Eval) -> bool {
         eval.nodes >= self.nodes
             || if evals.origin_of(eval) == self.engine {
@@ -232,8 +233,9 @@ impl KnownScores<'_> {
     }
 
     /// Returns the legal move in `pos` that leads to the best known score for the side to move. Returns `None` if no
-    /// score after a move is known, or if the score of `pos` itself is unknown. Also returns `None` if the move is more
-    /// than [`EXPANSION_LOSS`] worse than the score of `pos`, because the best move is then another one.
+    /// score after a move is known, or if the score of `pos` itself is unknown. Also returns `None` if the move is
+    /// worse than the score of `pos` by more than [`EXPANSION_LOSS`], because the real best move is then probably
+    /// another move, whose score is unknown.
     fn best_move(&self, pos: &Chess) -> Result<Option<Move>> {
         let mut best: Option<(Score, Move)> = None;
         let Some(own) = self.score(pos)? else {
@@ -258,8 +260,8 @@ impl KnownScores<'_> {
     }
 }
 
-/// The data that the threads that evaluate positions share: the positions to evaluate, and the results. Each thread
-/// uses an engine process of its own.
+/// The data that is shared by the threads that evaluate positions: the positions and the results. Each thread uses its
+/// own engine process.
 struct Jobs<'a> {
     options: &'a EngineOptions,
     todo: &'a [LineToEvaluate<'a>],
@@ -288,8 +290,8 @@ struct JobResults {
 
 impl Jobs<'_> {
     /// Evaluates lines from the shared list with one engine process until no line is left. Each thread calls this
-    /// function once. If the process fails, starts a new one for the next position. Stops early if engines have failed
-    /// at too many consecutive positions.
+    /// function once. If the engine process fails, a new one is started for the next position. Stops early if engines
+    /// have failed at too many consecutive positions.
     fn run(&self) -> Result<()> {
         let mut engine = task::lock(&self.ready).take();
         while !self.failure.is_set() {
@@ -329,7 +331,7 @@ impl Jobs<'_> {
     }
 
     /// Evaluates the position `pos` of the line with the index `number`, unless its score is known. Returns the best
-    /// move if `needs_move` is `true` and the move is known. Otherwise, the line ends.
+    /// move if `needs_move` is `true` and the move is known. If the result is `None`, the line ends.
     fn evaluate(
         &self,
         engine: &mut Option<Engine>,
@@ -372,8 +374,8 @@ impl Jobs<'_> {
         Ok(next)
     }
 
-    /// Lets the engine search `pos`. Returns the evaluation, and the line with which the engine ended the search. Starts
-    /// an engine if `engine` is `None`. If the engine fails, `engine` is `None` afterwards.
+    /// Lets the engine search `pos`. Returns the evaluation, and the line of output with which the engine ended the
+    /// search. Starts an engine if `engine` is `None`. If the engine fails, `engine` is `None` afterwards.
     fn search(&self, engine: &mut Option<Engine>, pos: &Chess) -> Result<(EvalRecord, String)> {
         let mut running = match engine.take() {
             Some(running) => running,
@@ -391,8 +393,8 @@ impl Jobs<'_> {
     }
 }
 
-/// Returns the best move of the engine in `pos`, which `answer` names, a line such as `bestmove e2e4 ponder e7e5`. Returns
-/// a description of the problem if this is not a legal move.
+/// Parses the engine's best move in `pos` from `answer`, a line such as `bestmove e2e4 ponder e7e5`. Returns a
+/// description of the problem if this is not a legal move.
 fn best_move(pos: &Chess, answer: &str) -> Result<Move, String> {
     let word = answer.split_ascii_whitespace().nth(1).unwrap_or_default();
     let mv = UciMove::from_ascii(word.as_bytes()).ok();
@@ -408,32 +410,32 @@ fn with_cause(err: &Error) -> String {
     }
 }
 
-/// The maximum number of lines of an engine's output that are buffered until they are read. If the buffer is full, the
-/// engine has to wait.
+/// The maximum number of lines of an engine's output that are buffered until they are read. When the buffer is full,
+/// the engine must wait.
 const MAX_BUFFERED_LINES: usize = 64;
 
 /// The maximum number of UCI options that an engine may declare. Real engines declare far fewer options.
 const MAX_OPTIONS: usize = 1 << 12;
 const MAX_LIST_LENGTH: usize = 2000;
 
-/// The maximum duration of a single wait for an engine's output. If a wait takes longer, polybook was suspended during
-/// the wait, for example by Ctrl-Z. The additional time is then not counted against the time limit.
+/// The maximum duration of a single wait for an engine's output. If a wait takes longer, polybook was suspended
+/// meanwhile, for example by Ctrl-Z, so the additional time is not counted against the time limit.
 const MAX_SINGLE_WAIT: Duration = Duration::from_millis(200);
 
-/// The program of a UCI engine, with the settings for evaluating positions.
+/// The program of a UCI engine, and settings for evaluating positions.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct EngineOptions {
-    /// The program.
+    /// The path of the program.
     pub program: PathBuf,
-    /// The UCI options that are set: pairs of a name, such as `Hash`, and a value.
+    /// The UCI options to set, as pairs of a name, such as `Hash`, and a value.
     pub options: Vec<(String, String)>,
     /// The number of nodes that the engine searches in each position.
     pub nodes: u64,
-    /// The number of processes that run at the same time; 0 for one per core.
+    /// The number of engine processes that run at the same time, or 0 for one per core.
     pub jobs: usize,
-    /// The maximum time for a position. An engine that takes longer is ended.
+    /// The maximum time for a position. An engine that takes longer is killed.
     pub time_limit: Duration,
-    /// The number of moves of the engine with which a line continues after a position that [ends](EnginePosition) it.
+    /// The number of engine moves by which a line is continued after its [last position](EnginePosition::is_end).
     pub expand: u16,
 }
 
@@ -441,7 +443,7 @@ pub struct EngineOptions {
 pub(super) struct Engine {
     process: EngineProcess,
     lines: Feed<String>,
-    /// The name that the engine gave, or that of the program.
+    /// The name by which the engine identified itself, or the name of the program.
     pub name: String,
     time_limit: Duration,
 }
@@ -503,8 +505,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Evaluates a position by a search of `nodes` nodes. Returns the evaluation, and the line with the best move that
-    /// ends the search. The engine is reset before the search, so the result does not depend on earlier positions.
+    /// Evaluates a position by a search of `nodes` nodes. Returns the evaluation, and the line of output with the best
+    /// move. The engine is reset before the search, so the result does not depend on earlier positions.
     ///
     /// # Errors
     ///
@@ -634,7 +636,8 @@ const BYTES_PER_POSITION: usize = size_of::<EnginePosition>() + 64;
 pub struct EnginePosition {
     /// The position.
     pub pos: Chess,
-    /// Whether a line ends in the position, so that the engine's moves can [continue](EngineOptions::expand) it.
+    /// Whether a line ends in the position, so that the line can be [continued](EngineOptions::expand) with the
+    /// engine's moves.
     pub is_end: bool,
 }
 
@@ -647,14 +650,15 @@ pub struct Positions {
     pub variations: u64,
 }
 
-/// Reads the positions of an input. From an EPD file or a store of evaluations, reads all positions. From a PGN, such
-/// as an opening suite, reads the final position of each game. Skips the variations of games. A line ends in each of
-/// the positions, except for positions of a store that contains a position after them.
+/// Reads the positions that an engine will evaluate from an input: all positions of an EPD file or a store of
+/// evaluations, or the final position of each game in a PGN, such as an opening suite. Skips the variations of games.
+///
+/// Marks each position as the end of a line, except positions of a store that also contains a position after one of
+/// their moves.
 ///
 /// # Errors
 ///
-/// Returns an error if the input, a position or a game cannot be read, or if the positions do not fit in
-/// `memory`.
+/// Returns an error if the input, a position or a game cannot be read, or if the positions do not fit in `memory`.
 pub fn read_positions(input: &Input, memory: &Memory) -> Result<Positions> {
     let source = EvalsSource::new(input)?;
     let mut variations = 0;
@@ -727,8 +731,8 @@ pub(crate) fn check_memory(positions: usize, memory: &Memory, path: &Path) -> Re
     Err(Error::too_large(path, problem))
 }
 
-/// Plays the main line of the current game and returns the final position. Skips variations, and adds their number to
-/// `variations`.
+/// Plays the main line of the current game in `games` and returns the final position. Skips variations, and adds their
+/// number to `variations`.
 ///
 /// # Errors
 ///

@@ -1,4 +1,4 @@
-//! The inputs from which a store of evaluations is made, divided into batches that any thread can read.
+//! Reads the inputs from which a store of evaluations is made, in batches that several threads can process.
 
 use std::{
     io::{Chain, Cursor, Read},
@@ -21,7 +21,7 @@ use crate::{
     progress::Meter,
 };
 
-/// The approximate size of a batch in bytes. A batch is the part of a text that one thread reads as one task.
+/// The approximate size of a batch in bytes. A batch is the part of an input that a thread processes as one task.
 const BATCH_SIZE: usize = 1 << 19;
 
 /// The number of bytes at the start of a text input that are examined to detect its format.
@@ -75,8 +75,8 @@ impl EvalsSource {
         }
     }
 
-    /// Returns the names of the origins that the input's evaluations may have. An origin is the source of an
-    /// evaluation, such as the name of an engine. Evaluations in a text file have the origin `PGN`, `EPD` or `Lichess`.
+    /// Returns the names of the origins that the input's evaluations may have. The origin of an evaluation is its
+    /// source, such as an engine. Evaluations in a text file have the origin `PGN`, `EPD` or `Lichess`.
     pub(super) fn origins(&self) -> Vec<&str> {
         match self {
             EvalsSource::Text(_) => vec![EPD, LICHESS, PGN],
@@ -138,9 +138,9 @@ pub(super) struct SourceBatches<'a> {
     cut: BatchSource<'a>,
     /// The number of bytes of the input that have been read.
     taken: Arc<AtomicU64>,
-    /// Receives a description of the files of a zip archive that are not read.
+    /// A cell for a description of the files in a zip archive that are not read.
     unread: Arc<OnceLock<String>>,
-    /// The number of read bytes that the meter already shows.
+    /// The number of bytes that have already been added to the meter.
     shown: u64,
     /// The number of records of a store that have been read.
     records: u64,
@@ -155,8 +155,8 @@ enum BatchSource<'a> {
     Records(&'a Evals),
 }
 
-/// A reader of the decompressed bytes of a text file. It first returns the bytes that were already read from the stream
-/// to detect the format.
+/// A reader of the decompressed bytes of a text file. The reader first returns the bytes that were already read to
+/// detect the format.
 type TextStream = Chain<Cursor<Vec<u8>>, Stream>;
 
 impl<'a> SourceBatches<'a> {
@@ -180,7 +180,7 @@ impl<'a> SourceBatches<'a> {
     }
 
     /// Returns a description of the files in a zip archive that were skipped. Returns `None` if no file was skipped.
-    /// Call this function after the last batch, because the description is incomplete before.
+    /// Call this function after the last batch; before that, the description is incomplete.
     pub(super) fn unread_files(&self) -> Option<String> {
         self.unread.get().cloned()
     }
@@ -218,8 +218,8 @@ impl<'a> SourceBatches<'a> {
 ///
 /// # Errors
 ///
-/// Returns an error if a record of a store is damaged. A game or line that cannot be read is no error, but is counted
-/// in the result.
+/// Returns an error if a record of a store is damaged. A game or line that cannot be read is not an error, but is
+/// counted in the result.
 pub(super) fn read_batch(
     source: &EvalsSource,
     entries: InputEntries,

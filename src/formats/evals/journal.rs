@@ -1,10 +1,10 @@
-//! The journal of an engine: a file next to an output that contains all evaluations so far. If a run is killed,
-//! the next run continues from the journal.
+//! Saves the evaluations of an engine in a journal, a file next to the output. If a run is killed, the next run
+//! continues from the journal.
 //!
-//! The file is a sequence of entries. An entry consists of the number of its bytes, their CRC-32C, and the bytes.
-//! The first entry is a JSON document with the [settings](EngineSettings) of the engine, and the others are
-//! records of a store. If the last entry is incomplete, because it was being written when the run was killed, it
-//! is cut off. Any other entry whose checksum does not match is an error, because the file is damaged.
+//! The file is a sequence of entries. An entry consists of the number of its bytes, their CRC-32C, and the bytes. The
+//! first entry is a JSON document with the [settings](EngineSettings) of the engine, and the others are records of a
+//! store. If the last entry is incomplete, because it was being written when the run was killed, it is cut off. If the
+//! checksum of any other entry does not match, the file is damaged, which is an error.
 
 use std::{
     fs::{self, File, TryLockError},
@@ -22,7 +22,7 @@ use crate::{
     task,
 };
 
-/// The size in bytes of the head of a journal entry. The head contains the length and a checksum of the entry's
+/// The size in bytes of the head of a journal entry. The head contains the length and the checksum of the entry's
 /// content.
 const HEAD_SIZE: usize = 8;
 
@@ -33,8 +33,8 @@ const MAX_SETTINGS_SIZE: usize = 1 << 20;
 /// open journal contains no evaluations.
 static CURRENT_JOURNAL: Mutex<Option<(PathBuf, FileId)>> = Mutex::new(None);
 
-/// Returns the path of the journal of this process: a file that saves the evaluations of an engine, so that the next
-/// run can continue if this process ends early. Returns `None` if the process has no journal with evaluations, or if
+/// Returns the path of the journal of this process, a file that saves the evaluations of an engine, so that another run
+/// can continue if this process ends early. Returns `None` if the process has no journal with evaluations, or if
 /// another program has moved or replaced the file.
 pub fn kept_journal() -> Option<PathBuf> {
     let (path, id) = task::lock(&CURRENT_JOURNAL).clone()?;
@@ -55,9 +55,9 @@ pub(super) struct EngineSettings<'a> {
 pub(super) struct Journal {
     path: PathBuf,
     file: File,
-    /// `true` if the journal contains no evaluation. The file is then removed when the value is dropped.
+    /// Whether the journal contains no evaluation. An empty journal is removed when this value is dropped.
     is_empty: bool,
-    /// A marker for removing the file when a signal ends the process. It exists only while the journal contains no
+    /// A guard that removes the file when a signal ends the process. It exists only while the journal contains no
     /// evaluation.
     removed_at_end: Option<RemovedAtEnd>,
     /// The offset at which the last whole entry ends.
@@ -65,8 +65,9 @@ pub(super) struct Journal {
 }
 
 impl Journal {
-    /// Opens or creates the journal for the output `out`. Returns the journal and the evaluations in it. `wanted`
-    /// contains the name and the settings of the engine that will add evaluations.
+    /// Opens or creates the journal for the output `out`, a file that saves the evaluations of an engine. Returns the
+    /// journal and the evaluations in it. `wanted` contains the name and the settings of the engine that will add
+    /// evaluations.
     ///
     /// # Errors
     ///
@@ -213,7 +214,7 @@ impl Journal {
     /// # Errors
     ///
     /// Returns an error if the journal cannot be removed. Also returns an error if the path of the journal leads to
-    /// another file, which is then kept. Both messages say that `out` is complete.
+    /// another file, which is not removed. Both error messages say that `out` is complete.
     pub(super) fn remove(mut self, out: &Path) -> Result<()> {
         self.mark_as_used();
         let out = out.display();
@@ -240,7 +241,7 @@ impl Journal {
 
 impl Drop for Journal {
     /// Removes the journal if it contains no evaluation, and releases its lock. The lock is released explicitly,
-    /// because a child process may have inherited the file and would keep it locked.
+    /// because a child process that has inherited the file would otherwise keep it locked.
     fn drop(&mut self) {
         if self.is_empty && self.is_in_place().unwrap_or(false) {
             // If this fails, the next run reads the journal, which contains no evaluations.
@@ -311,8 +312,8 @@ fn entry_of(bytes: &[u8]) -> Vec<u8> {
     [&length.to_be_bytes(), &sum.to_be_bytes(), bytes].concat()
 }
 
-/// The result of reading one entry of a journal. A journal is a file in which a run saves the evaluations of its
-/// engine, so that a killed run can be continued.
+/// The result of reading one entry of a journal, the file in which a run saves the evaluations of its engine so that a
+/// killed run can be continued.
 enum JournalEntry {
     /// The bytes of a complete entry.
     Whole(Vec<u8>),
@@ -322,9 +323,9 @@ enum JournalEntry {
     Damaged,
 }
 
-/// Reads the next entry of a journal. An entry whose content is longer than `max_length` bytes is damaged. An entry
-/// with a wrong checksum counts as incomplete if only zeros follow it, because a power failure can leave such an end of
-/// the file.
+/// Reads the next entry of a journal. An entry whose content is longer than `max_length` bytes counts as damaged. An
+/// entry with a wrong checksum counts as incomplete if only zeros follow it, because a power failure can leave a file
+/// with such an end.
 fn next_entry(reader: &mut impl BufRead, max_length: usize) -> io::Result<JournalEntry> {
     let read = |reader: &mut dyn BufRead, length: usize| {
         let mut bytes = Vec::new();

@@ -1,4 +1,4 @@
-//! The layout of a store, and the evaluations in it.
+//! The layout of a store of evaluations, and the types of its contents.
 //!
 //! | part | content |
 //! |---|---|
@@ -18,7 +18,7 @@
 //! | 35 | the origin of the evaluation: the index of its name in the footer |
 //! | 36-43 | the nodes |
 //!
-//! All numbers are big-endian. Records contain the position so that a store can be written as EPD.
+//! All numbers are big-endian. Records contain the position itself, so that a store can be converted to EPD.
 
 use std::fmt;
 
@@ -64,9 +64,9 @@ pub(super) const MAX_FOOTER: u64 = 1 << 17;
 pub(super) struct Footer {
     /// The number of records.
     pub evaluations: u64,
-    /// The checksum of the records and of the origins.
+    /// The checksum of the records and of the names in `origins`.
     pub checksum: String,
-    /// The names of the origins of evaluations, sorted ascending.
+    /// The names of the sources of evaluations, such as engines, sorted in ascending order.
     pub origins: Vec<String>,
 }
 
@@ -100,23 +100,23 @@ pub struct Eval {
     pub depth: u8,
     /// The number of positions that were searched; 0 if unknown.
     pub nodes: u64,
-    /// The index of the origin in the [origins](super::Evals::origins) of the store.
+    /// The index of the evaluation's source in the [origins](super::Evals::origins) of the store.
     #[serde(skip)]
     pub origin: u8,
 }
 
 impl Eval {
-    /// Returns a key for comparing searches: the more thorough a search is, the greater is its key. A store keeps the
-    /// evaluation with the greatest key. The key consists of the effective depth, the number of nodes and the depth.
-    /// The effective depth is the greater of the depth and the base-2 logarithm of the number of nodes.
+    /// Returns a key for comparing searches: a more thorough search has a greater key. A store keeps the evaluation
+    /// with the greatest key for each position. The key consists of the effective depth, the number of nodes and the
+    /// depth. The effective depth is the greater of the depth and the base-2 logarithm of the number of nodes.
     pub(super) fn thoroughness(depth: u8, nodes: u64) -> (u8, u64, u8) {
         (depth.max(nodes.max(1).ilog2() as u8), nodes, depth)
     }
 }
 
 /// Returns the key by which a store of evaluations finds a position. This is the Polyglot key, except that an en
-/// passant right counts only if an en passant capture is legal. The key ignores state that only variants have, such as
-/// the number of checks. It also ignores which of several rooks may castle in Chess960.
+/// passant right is included only if an en passant capture is legal. The key does not include state that only variants
+/// have, such as the number of checks, nor which of several rooks may castle in Chess960.
 pub fn eval_key<P: Rules>(pos: &P) -> u64 {
     Keyed::new(pos.clone()).key_without_unusable_en_passant()
 }
@@ -149,7 +149,7 @@ impl EvalRecord {
     }
 
     /// Unpacks the position of the record. Returns `None` if the position is invalid or does not match the key of the
-    /// record, because the record is then damaged.
+    /// record, which means that the record is damaged.
     pub(super) fn position(&self) -> Option<Chess> {
         let packed = PackedSetup::try_from_bytes(&self.position).ok()?;
         let pos = Chess::from_setup(packed.unpack_standard().ok()?, CastlingMode::Standard)
@@ -237,9 +237,9 @@ pub(super) fn origin_of(ranked: &RankedBytes) -> u8 {
     ranked[18]
 }
 
-/// A score of a position, from White's point of view. It is a number of centipawns, or a number of moves to mate.
-/// Scores are ordered: a score that is better for White is greater. A mate by White is greater than any number of
-/// centipawns, and a shorter mate by White is greater than a longer one.
+/// A score of a position, from White's point of view. It is a number of centipawns, or a number of moves to mate. A
+/// score that is better for White is greater. A mate by White is greater than any number of centipawns, and a shorter
+/// mate by White is greater than a longer one.
 ///
 /// [`Display`](fmt::Display) writes centipawns as pawns with a sign, and mates with `#`: `+0.35`, `-1.20`, `0.00`,
 /// `#3`, `#-3`.
@@ -255,8 +255,8 @@ pub(super) fn origin_of(ranked: &RankedBytes) -> u8 {
 #[serde(into = "LichessScore")]
 pub struct Score(i16);
 
-/// The maximum absolute value of a score in centipawns. A score is stored as an integer; integers with greater absolute
-/// values represent mates.
+/// The maximum absolute value of a score in centipawns. Scores are stored as integers, and integers with greater
+/// absolute values represent mates.
 const MAX_CENTIPAWNS: i16 = 32000;
 
 /// The base of the integers that encode mates: `MATE_BASE` - N encodes a mate in N moves.
@@ -272,8 +272,8 @@ impl Score {
     }
 
     /// Creates the score of a mate in `moves` moves. White mates if `moves` is positive, and Black mates if it is
-    /// negative. Numbers beyond 767 for either side are clamped. Returns `None` if `moves` is 0, because the side that
-    /// is mated is then unknown.
+    /// negative. Numbers beyond 767 for either side are clamped. Returns `None` if `moves` is 0, because this number
+    /// does not say which side is mated.
     pub fn mate(moves: i64) -> Option<Score> {
         let most = i64::from(MAX_MATE_MOVES);
         let code = MATE_BASE - moves.clamp(-most, most).abs() as i32;

@@ -23,7 +23,7 @@ pub(super) enum LineFormat {
     /// An EPD with the operation `ce` or `dm`, whose score is seen from the side to move. It may also have the
     /// operations `acd` and `acn`.
     Epd,
-    /// An entry of Lichess's file of evaluations, `{"fen": "...", "evals": [...]}`. Its scores are seen from White.
+    /// A line of Lichess's file of evaluations, `{"fen": "...", "evals": [...]}`. Its scores are seen from White.
     Lichess,
 }
 
@@ -45,8 +45,8 @@ impl LineFormat {
     }
 }
 
-/// Reads the evaluations in `text`, a batch of lines in the format `format`. Stores `origin`, the number of the source
-/// of evaluations, in each of them. Skips empty lines and comments.
+/// Reads the evaluations in `text`, a batch of lines in the format `format`. Stores `origin`, the number that
+/// identifies the source of the evaluations, in each of them. Skips empty lines and comments.
 pub(super) fn read_lines(format: LineFormat, text: &[u8], origin: u8) -> BatchRead {
     let mut read = BatchRead::default();
     let mut start = 0;
@@ -75,16 +75,16 @@ pub(super) fn read_lines(format: LineFormat, text: &[u8], origin: u8) -> BatchRe
     read
 }
 
-/// The base of the values of the EPD operation `ce` that encode mates. The value of `ce` is `CE_MATE_BASE` - 2N if the
-/// side to move mates in N moves, and 2N + 1 - `CE_MATE_BASE` if it is mated in N moves. Other values are scores in
+/// The base of the numbers by which the EPD operation `ce` encodes mates. The number is `CE_MATE_BASE` - 2N if the side
+/// to move mates in N moves, and 2N + 1 - `CE_MATE_BASE` if it is mated in N moves. Other values are scores in
 /// centipawns.
 const CE_MATE_BASE: i64 = 32768;
 
 /// The maximum number of moves to a mate that the EPD operation `ce` can express.
 const MAX_MATE_MOVES: i64 = 383;
 
-/// Reads an evaluation from `line`, an EPD. Stores `origin`, the number of the evaluation's source, in the record.
-/// Returns `None` if the EPD contains no evaluation. The error message says what cannot be read.
+/// Reads an evaluation from `line`, an EPD. Stores `origin`, the number that identifies the evaluation's source, in the
+/// record. Returns `None` if the EPD contains no evaluation. The error message says what cannot be read.
 fn of_epd(line: &str, origin: u8) -> Result<Option<EvalRecord>, String> {
     let (pos, operations) = split_epd(line)?;
     let score = match (number(operations, "dm")?, number(operations, "ce")?) {
@@ -104,8 +104,8 @@ fn of_epd(line: &str, origin: u8) -> Result<Option<EvalRecord>, String> {
     record(&pos, eval).map(Some)
 }
 
-/// Converts the operand of the EPD operation `ce` to a score. Both are from the point of view of the side to move.
-/// Returns `None` if the operand says that the side to move is already checkmated.
+/// Converts the operand of the EPD operation `ce` to a score. The operand and the score are both from the point of view
+/// of the side to move. Returns `None` if the operand says that the side to move is already checkmated.
 fn of_ce(ce: i64) -> Option<Score> {
     const MATED: i64 = 1 - CE_MATE_BASE;
     match ce {
@@ -134,8 +134,8 @@ pub(super) fn quoted(text: &str) -> String {
     text.chars().take(40).flat_map(char::escape_debug).collect()
 }
 
-/// Splits `line` after its first `words` words, and returns the text of these words and the rest. The rest is empty if
-/// the line has no more words.
+/// Splits `line` after its first `words` words. Returns the text up to the last of these words, and the rest of the
+/// line. The rest is empty if the line has no more words.
 fn after_words(line: &str, words: usize) -> (&str, &str) {
     let mut rest = line;
     for _ in 0..words {
@@ -177,8 +177,8 @@ fn split_epd(line: &str) -> Result<(Chess, &str), String> {
 
 /// Returns `true` if `text` can be the operations of an EPD that has fewer than four fields. This is the case if `text`
 /// is empty, or if it ends with a semicolon and its first word looks like an opcode. An opcode begins with a lower-case
-/// letter and has at least two characters. If it has two, and the second is a digit, the first must be `c` or `v`: any
-/// other may be a misspelled square such as `e9`.
+/// letter and has at least two characters. If it consists of a letter and a digit, the letter must be `c` or `v`,
+/// because any other could be a misspelled square such as `e9`.
 fn are_operations(text: &str) -> bool {
     let opcode = text.split_whitespace().next().unwrap_or_default();
     let is_opcode = match opcode.as_bytes() {
@@ -189,9 +189,9 @@ fn are_operations(text: &str) -> bool {
     text.is_empty() || (is_opcode && text.ends_with(';'))
 }
 
-/// Removes the half-move clock and the move number of a FEN from the start of `operations`. Each of them is a number,
-/// or `-` or `?` if it is unknown. An EPD has neither of them, so its
-/// `operations` are returned unchanged.
+/// Removes the half-move clock and the move number of a FEN from the start of `operations`. Either of them may be a
+/// number, or `-` or `?` if it is unknown. If `operations` belongs to an EPD, which has neither, it is returned
+/// unchanged.
 fn without_counters(operations: &str) -> &str {
     let (counters, rest) = after_words(operations, 2);
     let are_counters = counters
@@ -234,7 +234,8 @@ struct LichessLineScore {
 
 /// Reads a line of the evaluations file that Lichess publishes. Returns the position with its deepest evaluation, or
 /// `None` if the line contains no evaluation. The score is that of the first variation, which is the best one. Stores
-/// `origin`, the number of the evaluation's source, in the record. The error message says what cannot be read.
+/// `origin`, the number that identifies the evaluation's source, in the record. The error message says what cannot be
+/// read.
 fn of_lichess(line: &str, origin: u8) -> Result<Option<EvalRecord>, String> {
     let line: LichessLine<'_> = serde_json::from_str(line).map_err(|err| err.to_string())?;
     let pos = from_text(Some(&line.fen), None).map_err(problem_of)?;
@@ -280,8 +281,8 @@ pub(super) fn position_of(format: LineFormat, line: &[u8]) -> Result<Chess, Stri
     }
 }
 
-/// Returns the error message for a FEN that cannot be read because of `err`. If the FEN is a position of another variant, the
-/// message says that only standard chess is supported.
+/// Returns the error message for a FEN that cannot be read because of `err`. If the position belongs to another
+/// variant, the message says that only standard chess is supported.
 fn problem_of(err: LineError) -> String {
     match (err.part_of_other_variant(), err) {
         (Some((part, variant)), LineError::OtherVariant { fen, .. }) => {
@@ -319,7 +320,7 @@ pub(super) fn write_eval_epd(pos: &Chess, eval: Eval, text: &mut Vec<u8>) {
 }
 
 /// The maximum length, in characters, of the reason why an entry is rejected. The reason may quote a line of up to 16
-/// MiB, so it must be shortened.
+/// MiB, so it is shortened.
 pub(super) const MAX_REASON_LENGTH: usize = 300;
 
 /// The result of reading a batch of games, lines or records: the evaluations, and the numbers of entries that were
@@ -327,20 +328,22 @@ pub(super) const MAX_REASON_LENGTH: usize = 300;
 #[derive(Default)]
 pub(super) struct BatchRead {
     pub records: Vec<RankedBytes>,
-    /// The number of games, lines, or records of a store.
+    /// The number of games, lines or records in the batch.
     pub entries: u64,
     pub filtered: u64,
     /// The games among `filtered` whose variant is unknown.
     pub unknown_variants: UnknownVariants,
     pub ignored: u64,
     pub rejected: u64,
-    /// The first rejected entries: the number in the batch, the offset in the batch in bytes, and the reason.
+    /// The first rejected entries. Each element contains the number of the entry in the batch, the offset in bytes in
+    /// the batch, and the reason.
     pub described: Vec<(u64, usize, String)>,
 }
 
 impl BatchRead {
-    /// Counts the current game, line or record as rejected. Also stores `reason` and `offset`, unless enough rejected
-    /// entries are stored already. `offset` is the offset in the batch at which the fault or the faulty line begins.
+    /// Counts the current game, line or record as rejected. Also stores `reason` and `offset`, unless the maximum
+    /// number of rejected entries is already stored. `offset` is the offset in the batch at which the fault or the
+    /// faulty line begins.
     pub(super) fn reject(&mut self, offset: usize, reason: String) {
         self.rejected += 1;
         if self.described.len() < EvalsReport::MAX_DESCRIBED {

@@ -17,12 +17,12 @@ use crate::{
 /// A limit on how much worse a move may be than the best alternative, according to a store of evaluations.
 ///
 /// The loss of a move is the value of the best alternative minus the value of the move. Both values are in centipawns
-/// for the side that plays the move. Alternatives are the other evaluated moves, and the evaluation of the position
+/// for the side that plays the move. The alternatives are the other evaluated moves, and the evaluation of the position
 /// itself.
 ///
-/// Giving mate is better than any number of centipawns, and being mated is worse. A value in centipawns is compared
-/// with an alternative in centipawns only if the alternative's depth is at least half the depth of the move's
-/// evaluation.
+/// A mate is better than any number of centipawns for the side that mates, and worse for the side that is mated. If
+/// both values are in centipawns, they are compared only if the evaluation of the alternative is at least half as deep
+/// as that of the move.
 #[derive(Clone, PartialEq, Debug)]
 pub struct MaxLoss {
     evals: Arc<Evals>,
@@ -59,8 +59,8 @@ impl MaxLoss {
         MaxLoss { keeps_one, ..self }
     }
 
-    /// Sets values of positions that replace their evaluations when a move leads to them. The values hold for the side
-    /// to move, and their keys are position keys.
+    /// Sets values of positions that replace their evaluations when a move leads to them. The values are those for the
+    /// side to move, and the keys of the map are position keys.
     pub(crate) fn with_values(&self, values: Arc<FxHashMap<u64, Value>>) -> MaxLoss {
         MaxLoss {
             values: Some(values),
@@ -82,8 +82,8 @@ impl MaxLoss {
         }
     }
 
-    /// Returns the loss of each of `moves`: how much worse the move is than the best move in the position. The moves
-    /// must be legal in `pos`. The loss is `None` if the position after the move has no evaluation.
+    /// Returns how much each of `moves` loses compared with the best move in the position `pos`. The moves must be
+    /// legal. The loss is `None` if the position after the move has no evaluation.
     ///
     /// # Errors
     ///
@@ -114,7 +114,7 @@ impl MaxLoss {
     }
 
     /// Returns the value of the move `mv` for the side that plays it, or `None` if neither the values of positions nor
-    /// the store contain the position after the move. A move that gives checkmate or stalemate needs no evaluation.
+    /// the store contain the position after the move. Moves that give checkmate or stalemate always have a value.
     fn value_of_move<P: Rules>(&self, pos: &P, mv: Move) -> Result<Option<Value>> {
         let mut after = pos.clone();
         after.play_unchecked(mv);
@@ -130,7 +130,7 @@ impl MaxLoss {
     }
 }
 
-/// Formats the limit as an option of the command line.
+/// Formats the limit as a command-line option.
 impl fmt::Display for MaxLoss {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let keep_one = if self.keeps_one { " --keep-one" } else { "" };

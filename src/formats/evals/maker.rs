@@ -1,5 +1,5 @@
-//! Makes a store from games, lines and other stores. An [`EvalSorter`] sorts evaluations by key and chooses one for
-//! each position.
+//! Makes a store of evaluations from games, from text files with an evaluation on each line, and from other stores. An
+//! [`EvalSorter`] sorts the evaluations by position and chooses one for each position.
 
 use std::{
     collections::BTreeSet,
@@ -30,8 +30,8 @@ use crate::{
     task,
 };
 
-/// The maximum number of origins in a store of evaluations. An origin is the source of evaluations, such as an
-/// engine. A record stores the number of its origin in one byte.
+/// The maximum number of origins in a store of evaluations. An origin is a source of evaluations, such as an engine. A
+/// record stores the number of its origin in one byte.
 const MAX_ORIGINS: usize = 256;
 
 /// A format in which evaluations are written.
@@ -41,7 +41,8 @@ pub enum EvalsFormat {
     Store,
     /// One EPD per line, with the operations `acd`, `acn`, `ce` and `dm`. Scores are seen from the side to move.
     Epd,
-    /// A Parquet file. Its column `key` has the same values as in Parquet files of [counts](crate::formats::counts).
+    /// A Parquet file. Its column `key` contains the same position keys as the Parquet files of a [counts
+    /// directory](crate::formats::counts).
     #[cfg(feature = "parquet")]
     Parquet,
 }
@@ -79,23 +80,23 @@ pub(super) fn begin_output(
 /// `lichess_db_eval.jsonl`, or another store. Text files may be compressed. The format of an input is detected from its
 /// first bytes.
 ///
-/// The store contains one evaluation of each position: the deepest one. A search of 2^N nodes counts as at least N
+/// For each position, the store contains only the deepest evaluation. A search of 2^N nodes counts as at least N
 /// half-moves deep. Among equally deep evaluations, the one with the most nodes is chosen, then the one whose origin
 /// (source) has the alphabetically first name. If several still remain, the score that was read most often is chosen,
 /// then the median of the scores. The result therefore does not depend on the order of the inputs. An evaluation from
-/// an input store counts once, however often it was read when that store was made.
+/// an input store counts as read once, no matter how often it was read when that store was made.
 #[derive(Clone, Debug)]
 pub struct MakeEvals {
     /// The inputs.
     pub inputs: Vec<Input>,
-    /// An engine that evaluates the positions that [`ClaimedEvals::finish`] receives. Until the output is
-    /// complete, the engine's evaluations are kept in a journal next to it, so that the next process can continue if
-    /// this one is killed.
+    /// An engine that evaluates the positions that are passed to [`ClaimedEvals::finish`]. Until the output is
+    /// complete, the engine's evaluations are saved in a journal next to the output. If the process is killed, the next
+    /// one continues from the journal.
     pub engine: Option<EngineOptions>,
-    /// Whether the output replaces any existing file. If `false`, evaluations are added to those of an existing store,
-    /// and no other file is replaced unless it is empty.
+    /// Whether the output may replace any existing file. If `false`, the evaluations of an existing store are kept and
+    /// new ones are added, and any other existing file is an error unless it is empty.
     pub force: bool,
-    /// The number of threads that read; 0 for one per core.
+    /// The number of threads that read the inputs, or 0 for one per core.
     pub threads: usize,
     /// The memory that evaluations may take before they are spilled to temporary files.
     pub memory: Memory,
@@ -117,8 +118,8 @@ impl MakeEvals {
     }
 
     /// Reads the inputs, and writes the evaluations to `out` in the format `format`. Replaces an old file at `out` only
-    /// when the output is complete. Does not evaluate positions with the engine; [`claim`](MakeEvals::claim) and
-    /// [`finish`](ClaimedEvals::finish) do.
+    /// when the output is complete. Does not evaluate positions with the engine. To use the engine, call
+    /// [`claim`](MakeEvals::claim) and [`finish`](ClaimedEvals::finish) instead.
     ///
     /// # Errors
     ///
@@ -127,7 +128,7 @@ impl MakeEvals {
         self.claim(out, format)?.finish(&Positions::default())
     }
 
-    /// Starts the engine, if one is set, and claims the output `out`, so that no other process can write it. Does not
+    /// Starts the engine, if one is set, and locks the output `out`, so that no other process can write it. Does not
     /// read the inputs yet.
     ///
     /// # Errors
@@ -234,14 +235,14 @@ impl MakeEvals {
     }
 }
 
-/// An operation of [`MakeEvals`] that has claimed its output, so that no other process can write it. If this value is
+/// An operation of [`MakeEvals`] that has locked its output, so that no other process can write it. If this value is
 /// dropped, the engine ends, and an old file at the output's path is left unchanged.
 pub struct ClaimedEvals<'a> {
     make: &'a MakeEvals,
     out: &'a Path,
     analyst: Option<Analyst<'a>>,
     output: Box<dyn EvalsWriter>,
-    /// `true` if the output replaces a store whose evaluations are kept.
+    /// Whether the output replaces a store whose evaluations are kept.
     has_store: bool,
 }
 
@@ -320,7 +321,7 @@ struct EvalCollector<'a> {
     meter: &'a Meter,
     sorted: EvalSorter,
     origins: Vec<String>,
-    /// `true` for each origin that has an evaluation.
+    /// For each origin, whether an evaluation comes from it.
     used: Mutex<[bool; MAX_ORIGINS]>,
     report: EvalsReport,
     unknown_variants: UnknownVariants,
@@ -414,10 +415,10 @@ impl EvalCollector<'_> {
         Ok(())
     }
 
-    /// Adds a rejected game or line of the file `input` to the report, unless the report already describes enough of
-    /// them. `entries` is the kind of entries in the file, and `before` is the number of entries before the current
-    /// batch. `offset` is the offset of the batch in the file. The last argument describes the rejected entry: its
-    /// number in the batch, the offset of the fault in the batch, and the reason.
+    /// Adds a rejected game or line of the file `input` to the report, unless the report already describes the maximum
+    /// number of them. `entries` is the kind of entries in the file, and `before` is the number of entries before the
+    /// current batch. `offset` is the offset of the batch in the file. The last argument contains the number of the
+    /// rejected entry in the batch, the offset of the fault in the batch, and the reason.
     fn describe(
         &mut self,
         input: &Input,
@@ -448,8 +449,8 @@ impl EvalCollector<'_> {
     }
 }
 
-/// The number of shards into which an [`EvalSorter`] divides its records. The first bits of a position key select the
-/// shard that stores a record. Each shard has its own lock, so that threads rarely wait for each other.
+/// The number of shards into which an [`EvalSorter`] divides its records. The first bits of the position key select the
+/// shard of a record. Each shard has its own lock, so that threads rarely wait for each other.
 const SHARDS: usize = 16;
 
 /// The size of a position key in bytes.
@@ -523,8 +524,9 @@ impl EvalSorter {
 /// Chooses one of several evaluations of a position that are equally thorough and differ only in their scores. `equal`
 /// contains the different evaluations, encoded and in ascending order, each with the number of times that it was read.
 ///
-/// Returns the most frequent evaluation. If several are equally frequent, returns their median. If there are two middle
-/// ones, a bit of the position key selects one of them, so that neither side is favored.
+/// Returns the most frequent evaluation. If several evaluations are equally frequent, returns the one with the median
+/// score. If their number is even, a bit of the position key selects one of the two middle scores, so that neither side
+/// is favored.
 fn chosen(equal: &[(RankedBytes, u64)]) -> EvalRecord {
     let most = equal.iter().map(|(_, times)| *times).max().unwrap_or(0);
     let commonest: Vec<&RankedBytes> = equal

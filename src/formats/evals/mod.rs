@@ -56,17 +56,17 @@ use crate::provenance::as_text;
 /// A game or line of an input that was rejected because it could not be read completely.
 #[derive(Clone, PartialEq, Eq, Serialize, Debug)]
 pub struct BadEntry {
-    /// The input.
+    /// The path of the input.
     #[serde(serialize_with = "as_text")]
     pub file: PathBuf,
-    /// `true` for a game of a PGN, `false` for a line.
+    /// Whether the entry is a game of a PGN rather than a line.
     pub is_game: bool,
     /// The number of the game or line in the input. Here games are counted from 0 and lines from 1, but the `Display`
     /// text counts both from 1.
     pub number: u64,
-    /// The offset of the fault in the unpacked input, in bytes.
+    /// The offset of the fault in the decompressed input, in bytes.
     pub offset: u64,
-    /// The reason.
+    /// The reason why the entry was rejected.
     pub reason: String,
 }
 
@@ -87,20 +87,20 @@ impl fmt::Display for BadEntry {
 /// evaluations in the inputs, and the number of positions in the output.
 #[derive(Clone, PartialEq, Eq, Default, Serialize, Debug)]
 pub struct EvalsReport {
-    /// The number of games in all inputs. Games without an evaluation are not played.
+    /// The number of games in all inputs. The moves of games without an evaluation are not examined.
     pub games: u64,
-    /// The number of games that were left out because they belong to a variant.
+    /// The number of games that were left out because they are not games of standard chess.
     pub filtered: u64,
     /// The number of lines of EPD files and of Lichess's file.
     pub lines: u64,
     /// The number of evaluations that were read.
     pub evaluations: u64,
-    /// The number of evaluations in an unknown form, and of lines without an evaluation.
+    /// The number of evaluations with an unknown syntax, plus the number of lines without an evaluation.
     pub ignored: u64,
     /// The number of positions in the output.
     pub positions: u64,
-    /// The number of lines that could not be read, and of games that could not be played to their end. The evaluations
-    /// of such a game before the fault are in the output.
+    /// The number of lines that could not be read, plus the number of games that could not be played to their end. The
+    /// output contains the evaluations before the fault in such a game.
     pub rejected: u64,
     /// The first rejected games and lines, in the order of the inputs.
     pub described: Vec<BadEntry>,
@@ -112,17 +112,18 @@ pub struct EvalsReport {
     pub warnings: Vec<String>,
 }
 
-/// The report on the positions that an engine had to evaluate: how many it evaluated, how many already had an
+/// A report on the positions that an engine was asked to evaluate: how many it evaluated, how many already had an
 /// evaluation, and at how many it failed.
 #[derive(Clone, PartialEq, Eq, Default, Serialize, Debug)]
 pub struct EngineReport {
-    /// The name that the engine gave.
+    /// The name of the engine.
     pub name: String,
-    /// The number of positions that the engine has evaluated now.
+    /// The number of positions that the engine evaluated in this run.
     pub evaluated: u64,
-    /// The number of positions for which the old output or the journal already had an evaluation with enough nodes.
+    /// The number of positions for which the old output or the journal already contained a sufficiently thorough
+    /// evaluation.
     pub known: u64,
-    /// The number of evaluations in the journal of an interrupted run, which this run has continued.
+    /// The number of evaluations that an interrupted run had saved in the journal, from which this run continued.
     pub continued: u64,
     /// The number of positions at which the engine failed.
     pub failed: u64,

@@ -1,8 +1,8 @@
-//! Writes evaluations as a Parquet file, which DuckDB and Spark join with counts.
+//! Writes evaluations as a Parquet file, which DuckDB and Spark can join with a counts directory.
 //!
 //! | column | type | content |
 //! |---|---|---|
-//! | `key` | 64-bit integer | the bits of the Polyglot key, as a signed number, as in counts |
+//! | `key` | 64-bit integer | the bits of the Polyglot key, as a signed number, as in a counts directory |
 //! | `cp` | 32-bit integer | centipawns, seen from White; null for a mate |
 //! | `mate` | 32-bit integer | moves to mate, negative if Black mates; null for centipawns |
 //! | `depth` | 32-bit integer | half-moves; 0 if not known |

@@ -1,4 +1,4 @@
-//! Opens a store, and finds positions in it.
+//! Opens a store of evaluations, and finds the evaluations of positions.
 
 use std::{
     borrow::Cow,
@@ -21,8 +21,8 @@ use crate::{
     storage::positioned::{StoredFile, read_exact_at},
 };
 
-/// An open store of evaluations, a file that contains one evaluation for each of its positions. Any number of
-/// threads may use a store at the same time.
+/// An open store of evaluations, a file that contains one evaluation for each of many positions. Several threads may
+/// use a store at the same time.
 #[derive(Debug)]
 pub struct Evals {
     path: PathBuf,
@@ -31,7 +31,7 @@ pub struct Evals {
     origins: Vec<String>,
 }
 
-/// Stores are equal if they have the same number of evaluations and the same checksum.
+/// Two stores are equal if they have the same number of evaluations and the same checksum.
 impl PartialEq for Evals {
     fn eq(&self, other: &Evals) -> bool {
         (self.len(), self.checksum) == (other.len(), other.checksum)
@@ -39,7 +39,7 @@ impl PartialEq for Evals {
 }
 
 impl Evals {
-    /// Opens a store of evaluations for look-ups. Each look-up reads a few blocks of the file.
+    /// Opens a store of evaluations. Each lookup reads a few blocks of the file.
     ///
     /// # Errors
     ///
@@ -78,7 +78,7 @@ impl Evals {
     }
 
     /// Opens a store of evaluations. If its records take at most `memory` bytes, loads them into memory and verifies
-    /// their checksums. Otherwise, each look-up verifies the checksums of the records that it reads.
+    /// their checksums. Otherwise, each lookup verifies the checksums of the records that it reads.
     ///
     /// # Errors
     ///
@@ -136,12 +136,12 @@ impl Evals {
         name.map_or("", |name| name)
     }
 
-    /// Returns the evaluation of the position with the key `key`, which [`eval_key`](super::eval_key) computes.
-    /// Returns `None` if the store does not contain the position.
+    /// Returns the evaluation of the position with the key `key`, which [`eval_key`](super::eval_key) computes. Returns
+    /// `None` if the store does not contain the position.
     ///
     /// # Errors
     ///
-    /// Returns an error if the file cannot be read, or if a record that the look-up needs is damaged.
+    /// Returns an error if the file cannot be read, or if a record that the lookup reads is damaged.
     pub fn find(&self, key: u64) -> Result<Option<Eval>> {
         let (bound, is_found) = self.storage.lower_bound(key).at(&self.path, "read")?;
         let Some(number) = bound.checked_sub(1) else {
@@ -194,7 +194,7 @@ impl Evals {
     }
 
     /// Compares the checksum of `bytes`, the records of a block, with the stored checksum `sum`. Returns an error if
-    /// they differ. The error message states the offset of the block, which follows from its number `block`.
+    /// they differ. `block` is the number of the block, from which the error message gets the offset.
     fn compare(&self, block: u64, bytes: &[u8], sum: [u8; CHECKSUM_SIZE]) -> Result<()> {
         if crc32c::crc32c(bytes) == u32::from_be_bytes(sum) {
             return Ok(());
@@ -231,7 +231,7 @@ impl Evals {
         self.of_position(&after)
     }
 
-    /// Returns `true` if the store contains a position that a legal move in `pos` leads to.
+    /// Returns `true` if the store contains the position after any legal move in `pos`.
     ///
     /// # Errors
     ///
@@ -309,8 +309,8 @@ impl Evals {
         }
     }
 
-    /// Verifies the whole store like [`check`](Evals::check), but returns damage as a description instead of an error.
-    /// Returns `None` if the store is sound.
+    /// Verifies the whole store like [`check`](Evals::check), but returns a description of any damage instead of an
+    /// error. Returns `None` if the store is not damaged.
     ///
     /// # Errors
     ///

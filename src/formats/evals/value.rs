@@ -1,4 +1,4 @@
-//! The values of positions and moves according to evaluations.
+//! Converts evaluations to the values of positions and moves, which can be compared.
 
 use shakmaty::Color;
 
@@ -8,9 +8,8 @@ use super::{
 };
 use crate::{chess::position::Rules, error::Result};
 
-/// The value of a position or a move for one side, with the depth of the evaluation from which the value comes. Values
-/// are ordered: a greater value is better for the side. Of two equal values, the one from the deeper evaluation is
-/// greater.
+/// The value of a position or a move for one side, with the depth of the evaluation from which the value comes. A
+/// greater value is better for the side. Of two equal values, the one from the deeper evaluation is greater.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct Value {
     pub(super) worth: Worth,
@@ -51,7 +50,7 @@ impl Value {
     }
 
     /// Returns the score, from 0 to 1, that a player can expect with this value: 1/(1 + exp(-k·c)), where c is the
-    /// value in centipawns and k = 0.00368208. A side that mates can expect 1.
+    /// value in centipawns and k = 0.00368208. The result is 1 for a side that mates, and 0 for a side that is mated.
     ///
     /// Lichess computes its "Win%" with the same formula and constant, which it fitted to games of its players
     /// (<https://lichess.org/page/accuracy>).
@@ -85,8 +84,8 @@ impl Worth {
 }
 
 impl Evals {
-    /// Returns the value of the position `pos` for the side to move, or `None` if the store has no evaluation of it. A
-    /// position in which the side to move is checkmated or stalemated needs no evaluation.
+    /// Returns the value of the position `pos` for the side to move, or `None` if the store has no evaluation of it.
+    /// Positions in which the side to move is checkmated or stalemated always have a value.
     ///
     /// # Errors
     ///

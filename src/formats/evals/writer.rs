@@ -13,7 +13,8 @@ use crate::{
 /// A writer that writes evaluations to an output. Each implementation writes one format.
 pub(super) trait EvalsWriter: Send {
     /// Writes the evaluation in `record`. Evaluations must be written in ascending order of their position keys.
-    /// `origins` lists the names of the sources of evaluations. `record` contains the index of its source in this list.
+    /// `origins` lists the names of the sources of evaluations, such as engines, and `record` contains an index into
+    /// this list.
     fn push(&mut self, record: &EvalRecord, origins: &[String]) -> Result<()>;
 
     /// Completes the output and returns it, ready to be committed. `origins` lists the names of the sources of
@@ -54,7 +55,7 @@ pub(super) struct StoreWriter {
     checksum: Checksum,
     /// The CRC-32C of the records of the block that is being written.
     block: u32,
-    /// The checksums of the complete blocks. They take about 1/700 of the size of the records.
+    /// The checksums of the complete blocks. They take about 0.14 % of the size of the records.
     blocks: Vec<u8>,
 }
 
