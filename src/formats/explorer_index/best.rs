@@ -1,8 +1,8 @@
-//! A collection that keeps the largest values.
+//! A collection that keeps only the largest of the values that are added to it.
 
 use std::{cmp::Reverse, collections::BinaryHeap};
 
-/// A collection that keeps only the largest values that are added to it, up to a fixed number of values.
+/// A collection that keeps only the largest of the values that are added to it, up to a fixed number.
 #[derive(Clone, Debug)]
 pub(crate) struct Best<T> {
     wanted: usize,
@@ -10,7 +10,7 @@ pub(crate) struct Best<T> {
 }
 
 impl<T: Copy + Ord> Best<T> {
-    /// Creates an empty collection. `wanted` is the number of values that it keeps.
+    /// Creates an empty collection that keeps up to `wanted` values.
     pub(crate) fn new(wanted: usize) -> Best<T> {
         Best {
             wanted,
@@ -18,7 +18,7 @@ impl<T: Copy + Ord> Best<T> {
         }
     }
 
-    /// Adds a value to the collection. If the collection then has more than `wanted` values, drops the smallest one.
+    /// Adds a value to the collection. If the collection then has more values than it may keep, drops the smallest one.
     #[inline]
     pub(crate) fn offer(&mut self, value: T) {
         if self.values.len() < self.wanted {
@@ -35,7 +35,7 @@ impl<T: Copy + Ord> Best<T> {
         self.values.iter().map(|value| value.0)
     }
 
-    /// Adds all values of `other` to this collection, which then keeps the largest of all these values.
+    /// Adds all values of `other` to this collection, which keeps only the largest ones.
     pub(crate) fn join(&mut self, other: &Best<T>) {
         other.iter().for_each(|value| self.offer(value));
     }

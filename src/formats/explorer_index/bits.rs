@@ -1,4 +1,4 @@
-//! Reading and writing integers of any number of bits, most significant bits first.
+//! Reads and writes integers with any number of bits, most significant bit first.
 
 /// The maximum number of bits that [`BitWriter`] writes in one step. Longer numbers are written in two steps.
 const MAX_BITS_PER_WRITE: u32 = 32;
@@ -8,7 +8,7 @@ const MAX_BITS_PER_WRITE: u32 = 32;
 const WINDOW: u32 = 57;
 
 /// The greatest number of leading zero bits that an exponential Golomb code may have. Encoded numbers are less than
-/// 2^56, so their codes have no more.
+/// 2^56, so their codes have at most this many.
 const MOST_ZEROS: u32 = 56;
 
 /// An encoder that writes numbers to a byte vector, each with as many bits as the caller chooses. The most significant
@@ -16,7 +16,7 @@ const MOST_ZEROS: u32 = 56;
 #[derive(Default, Debug)]
 pub(super) struct BitWriter {
     bytes: Vec<u8>,
-    /// The bits after the last whole byte.
+    /// The bits that do not fill a byte yet.
     open: u64,
     /// The number of bits in `open`, less than 8.
     len: u32,
@@ -60,7 +60,7 @@ impl BitWriter {
     }
 }
 
-/// A decoder that reads numbers from a byte slice. Each number has as many bits as the caller says. The most
+/// A decoder that reads numbers from a byte slice. The caller chooses the number of bits of each number. The most
 /// significant bit of a number comes first.
 #[derive(Copy, Clone, Debug)]
 pub(super) struct BitReader<'a> {
@@ -76,7 +76,7 @@ impl<'a> BitReader<'a> {
     }
 
     /// Returns the next bits of the input as the highest bits of a 64-bit word. At least the highest 57 bits of the
-    /// word are valid. Bits after the end of the input are 0.
+    /// word are valid. Bits beyond the end of the input are 0.
     #[inline]
     fn window(&self) -> u64 {
         let rest = self.bytes.get(self.at / 8..).unwrap_or_default();
@@ -143,12 +143,12 @@ impl<'a> BitReader<'a> {
     }
 }
 
-/// Returns the smallest number of bits in which every number from 0 to `most` can be written.
+/// Returns the smallest number of bits that can represent every number from 0 to `most`.
 pub(super) fn bits_of(most: u64) -> u32 {
     u64::BITS - most.leading_zeros()
 }
 
-/// Returns the smallest number of bits in which any index into a list of `moves` moves can be written.
+/// Returns the smallest number of bits that can represent any index into a list of `moves` moves.
 pub(super) fn bits_for(moves: usize) -> u32 {
     bits_of(moves.saturating_sub(1) as u64)
 }

@@ -1,9 +1,10 @@
-//! Counts of positions in an index without games. For each move of a position, class and month, they contain the
-//! results and the means of measures, such as ratings.
+//! Encodes the results of positions for an index of counts, which contains no games. For each move of a position, each
+//! class and each month, the index contains the wins, draws and losses and the means of measures, such as ratings.
 //!
-//! Positions with the same first bits are stored in *pages*, as lists of games are. A position with more than
-//! [`MAX_INLINE_ROWS`] rows has an entry for each [`Period`](super::results::Period) instead. Pages and periods are bit
-//! strings. `g(k)` is an exponential Golomb code of order k.
+//! Positions whose keys begin with the same bits are stored together in a *page*, one entry of the index. A position
+//! with more than [`MAX_INLINE_ROWS`] rows has separate entries instead, one for each
+//! [`Period`](super::results::Period). Pages and periods are bit strings. `g(k)` is an exponential Golomb code of order
+//! k.
 //!
 //! | part | encoding |
 //! |---|---|
@@ -11,8 +12,8 @@
 //! | a position | g(d) its number minus the previous number minus 1 (for the first position, its last bits); g(0) the number of moves minus 1, or [`MAX_INLINE_ROWS`] for a position with separate periods; the moves, or g(10) the number of games of a position with separate periods |
 //! | a [period](super::periods) | g(0) the number of moves minus 1; the moves, with a single month |
 //!
-//! d is the number of bits in which the keys of a page differ, minus the base-2 logarithm of the number of
-//! positions in the page, rounded down. [`results`](super::results) describes the encoding of moves and months.
+//! d is the number of bits in which the keys of a page differ, minus the base-2 logarithm of the number of positions in
+//! the page, rounded down. [`results`](super::results) describes the encoding of moves and months.
 //!
 //! `CountPageBuilder` turns sorted rows into pages and periods.
 
@@ -29,14 +30,15 @@ use crate::{
     chess::position::BookMove, error::Result, formats::fork_index::entry_batches::EntryBatch,
 };
 
-/// The maximum number of rows of a position that is stored in a page (an entry with several positions), so that pages
-/// stay short. A row contains the results of one move in one class (speed and rating group) and month. If a position
-/// has more rows, its results are stored in separate entries, one for each period (all time, a year or a month).
+/// The maximum number of rows of a position that is stored in a page (an index entry with several positions). The limit
+/// keeps pages short. A row contains the results of one move in one class (speed and rating group) and month. If a
+/// position has more rows, its results are stored in separate entries, one for each period (all time, a year or a
+/// month).
 pub const MAX_INLINE_ROWS: usize = if cfg!(test) { 32 } else { 1 << 10 };
 
-/// A mark in a page (an entry with several positions) for a position whose results are stored in separate entries. The
-/// page contains this number instead of the position's number of moves, which is always smaller for a position with its
-/// results in the page.
+/// A number that marks a position whose results are stored in separate entries, not in the page (an index entry with
+/// several positions). The page contains this number in place of the position's number of moves, which is always
+/// smaller.
 const SEPARATE_MARK: u64 = MAX_INLINE_ROWS as u64 + 1;
 
 /// Returns the order of the exponential Golomb codes in which a page (an entry with several positions) stores the
@@ -47,22 +49,22 @@ fn order_of_gaps(paging: Paging, count: u64) -> u32 {
     (u64::BITS - paging.bits()).saturating_sub(count.ilog2())
 }
 
-/// The counts of one position in an index of counts. If the counts are stored in separate entries, this is only the
-/// number of games of the position.
+/// The data that a page stores for one position: the rows with its results or, if these are stored in separate entries,
+/// only its number of games. A page is an index entry with several positions.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum CountedList {
-    /// The rows of a position that is stored in a page.
+    /// The rows of a position whose results are stored in the page.
     Rows(Vec<ResultRow>),
-    /// The number of games of a position whose counts are stored in separate entries for each period.
+    /// The number of games of a position whose results are stored in separate entries, one for each period.
     Periods(u64),
 }
 
-/// A page that is being built. A page is an entry of an index of counts that contains several positions with their
-/// rows. A row contains the results of one move in one class (speed and rating group) and month.
+/// A builder of a page, an index entry that contains several positions with their rows. A row contains the results of
+/// one move in one class (speed and rating group) and month.
 #[derive(Default, Debug)]
 pub struct CountedPage {
-    /// For each position, its key, the end of its rows in `rows`, and the number of its games if its rows are stored
-    /// in separate entries.
+    /// Each position's key, the end of its rows in `rows`, and its number of games if its rows are stored in separate
+    /// entries.
     positions: Vec<(ListKey, usize, Option<u64>)>,
     rows: Vec<ResultRow>,
 }
@@ -90,7 +92,7 @@ impl CountedPage {
 
     /// Encodes the page and empties it. Returns the key under which the page must be stored, and the encoded page.
     /// Returns `None` if the page has no positions. The key is the greatest list key that can belong to the page by the
-    /// rule `paging`. It follows from the key of any position in the page, so a search can compute it.
+    /// rule `paging`. A search can compute it from the key of any position in the page.
     pub fn take(&mut self, paging: Paging) -> Option<(ListKey, Vec<u8>)> {
         let first = self.positions.first()?.0;
         let mut out = BitWriter::default();
@@ -118,9 +120,9 @@ impl CountedPage {
     }
 }
 
-/// Looks up the position with the key `subject` in the encoded page `page`, which contains several positions. `paging`
-/// is the rule that groups positions in pages. Returns `Some(None)` if the page does not contain the position, and
-/// `None` if the page is malformed.
+/// Looks up the position with the key `subject` in `page`, an encoded index entry with several positions. `paging` is
+/// the rule that groups positions in pages. Returns `Some(None)` if the page does not contain the position, and `None`
+/// if the page is malformed.
 pub fn find_counts(paging: Paging, page: &[u8], subject: ListKey) -> Option<Option<CountedList>> {
     let mut found = None;
     for_each_counted(paging, page, subject, |other, rows, separate| {
@@ -134,12 +136,12 @@ pub fn find_counts(paging: Paging, page: &[u8], subject: ListKey) -> Option<Opti
     Some(found)
 }
 
-/// Calls `f` for each position in the encoded page `page`. `f` receives the key and the rows of the position. If the
-/// rows are stored in separate entries, `f` receives no rows, but the number of the position's games.
+/// Calls `f` for each position in `page`, an encoded index entry with several positions. `f` receives the key and the
+/// rows of the position or, if the rows are stored in separate entries, its key and its number of games.
 ///
 /// `paging` is the rule that groups positions in pages: all keys of a page begin with the same bits. The page does not
-/// store these bits, so `page_member` supplies them. It is any key that belongs to the page by this rule; the page need
-/// not contain a position with this key. Returns `None` if the page is malformed.
+/// store these bits, so `page_member` supplies them: any key that belongs to the page by this rule, even if the page
+/// does not contain it. Returns `None` if the page is malformed.
 pub fn for_each_counted(
     paging: Paging,
     page: &[u8],
@@ -182,7 +184,7 @@ pub fn for_each_counted(
     bits.is_at_end().then_some(())
 }
 
-/// A builder that turns sorted rows of counts into the entries of an index. A row contains the results of one move in
+/// A builder that converts sorted rows to the entries of an index of counts. A row contains the results of one move in
 /// one class (speed and rating group) and month. Most entries are pages, which contain the rows of several positions. A
 /// position with more than [`MAX_INLINE_ROWS`] rows gets separate entries, one for each period (all time, a year or a
 /// month).
@@ -198,8 +200,8 @@ pub(crate) struct CountPageBuilder {
     about: RowsSummary,
 }
 
-/// A summary of all rows that were added to a [`CountPageBuilder`]: the first and the last year, and whether some rows
-/// have no move, because they count games that ended in a position.
+/// A summary of all rows that were added to a [`CountPageBuilder`]: the first and the last year, and whether there are
+/// rows without a move, which count games that ended in a position.
 #[derive(Copy, Clone, Default, Debug)]
 pub(crate) struct RowsSummary {
     /// The first and the last known year.
@@ -208,7 +210,7 @@ pub(crate) struct RowsSummary {
     pub has_ends: bool,
 }
 
-/// The error message for more than [`MAX_ROWS`] rows in one position or in one page. A page is an entry with several
+/// The error message if one position or one page has more than [`MAX_ROWS`] rows. A page is an index entry with several
 /// positions, and a row contains the results of one move in one class and month.
 const TOO_MANY: &str = "one position, or several with nearly equal keys, have more than half a million rows: make the \
                         counts with fewer of speed, rating and month";
@@ -217,8 +219,8 @@ const TOO_LARGE: &str = "the counts contain an impossibly large number of games 
 const NOT_IN_ORDER: &str = "the rows are not sorted by key: make the counts again";
 
 impl CountPageBuilder {
-    /// Creates a builder without rows. `paging` determines which positions share a page, which is an entry that
-    /// contains several positions.
+    /// Creates a builder without rows. `paging` determines which positions share a page, an index entry with several
+    /// positions.
     pub(crate) fn new(paging: Paging) -> CountPageBuilder {
         CountPageBuilder {
             paging,
@@ -230,14 +232,14 @@ impl CountPageBuilder {
         }
     }
 
-    /// Adds rows, and returns the index entries that have become complete. Each row comes with the key of its position.
-    /// Positions must be added in ascending order of keys. The rows of a position may be in any order, and rows with
-    /// the same move, class (speed and rating group) and month are added up.
+    /// Adds rows, each with the key of its position, and returns the index entries that have become complete. Positions
+    /// must be added in ascending order of keys. The rows of a position may be in any order, and rows with the same
+    /// move, class (speed and rating group) and month are added up.
     ///
     /// # Errors
     ///
-    /// Returns a description of the problem if the keys are not ascending, if a position has too many rows, or if a
-    /// sum is too large.
+    /// Returns a description of the problem if the keys are not ascending, if a position has too many rows, or if a sum
+    /// is too large.
     pub(crate) fn add_all(
         &mut self,
         rows: Vec<(ListKey, ResultRow)>,
@@ -261,7 +263,7 @@ impl CountPageBuilder {
         Ok(std::mem::take(&mut self.batch))
     }
 
-    /// Ends the current position: adds up its rows, and stores them in the current page (an entry with several
+    /// Ends the current position: adds up its rows, and stores them in the current page (an index entry with several
     /// positions) or, if there are many rows, in separate entries.
     ///
     /// # Errors
@@ -306,8 +308,8 @@ impl CountPageBuilder {
         Ok(())
     }
 
-    /// Ends the current page, and adds it to the entries of the index. A page is an entry with several positions. Does
-    /// nothing if the page is empty.
+    /// Ends the current page, an index entry with several positions, and adds it to the completed entries. Does nothing
+    /// if the page is empty.
     fn end_page(&mut self) {
         if let Some((last, page)) = self.page.take(self.paging) {
             self.batch.entries.push(&page_key(COUNTS, last), &page);

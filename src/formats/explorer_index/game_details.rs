@@ -1,5 +1,5 @@
-//! The details of games. They contain the place and the checksum of the text of a game, and the fields of its record
-//! that cannot be derived from its row and names.
+//! Encodes the details of games in an explorer index. The details of a game contain the offset and the checksum of its
+//! text, and those fields of its record that cannot be derived from its row and names.
 //!
 //! | part | encoding |
 //! |---|---|
@@ -8,9 +8,9 @@
 //! | fields | varint with bit i set if field i of the record, counted from 0, is stored |
 //! | each such field | varint of its length in bytes, and its bytes |
 //!
-//! The names, the ratings, the result, the ECO code, the date, and the address of a game at Lichess are derived
-//! from the row. Other fields are stored unless their tag is missing. An entry contains the details of
-//! [`GAMES_PER_ENTRY`] games; the last entry may contain fewer.
+//! The names, the ratings, the result, the ECO code, the date, and the address of a game at Lichess are derived from
+//! the row. Other fields are stored unless their tag is missing. An entry contains the details of [`GAMES_PER_ENTRY`]
+//! games; the last entry may contain fewer.
 
 use super::GameRow;
 use crate::{
@@ -47,9 +47,10 @@ impl GameText {
     }
 }
 
-/// Appends the details of a game to `out`. The details are the offset `place` of the game in the PGN text, the length and
-/// checksum `text` of this text, and those fields of the game record `record` that cannot be derived from the other arguments. `row` is the row of the game in
-/// the index, and `names` contains the names of White, Black and the event.
+/// Appends the details of a game to `out`. The details are the offset of the game in the PGN (`place`), the length and
+/// the checksum of its text (`text`), and those fields of the game record `record` that cannot be derived from the
+/// other arguments. `row` is the row of the game in the index, and `names` contains the names of White, Black and the
+/// event.
 pub fn write_details(
     out: &mut Vec<u8>,
     record: &[u8],
@@ -75,12 +76,12 @@ pub fn write_details(
     out.extend_from_slice(&fields);
 }
 
-/// Appends the derived value of one field of a game record to `out`. The details of a game store a field only if its
-/// real value differs from the derived value. The derived value follows from the row of the game, its offset (`place`),
-/// and the names of White, Black and the event.
+/// Appends the derived value of one field of a game record to `out`: the value that follows from the row of the game,
+/// its offset (`place`), and the names of White, Black and the event. The details of a game store a field only if its
+/// real value differs from the derived one.
 ///
-/// `number` is the index of the field in [`FIELDS`]. If the row, the offset and the names do not determine the field,
-/// the derived value is `*`, or empty for the FEN.
+/// `number` is the index of the field in [`FIELDS`]. If these data do not determine the field, the derived value is
+/// `*`, or empty for the FEN.
 fn put_derived(
     out: &mut Vec<u8>,
     number: usize,
@@ -135,9 +136,9 @@ pub struct GameDetails<'a> {
     pub place: GameOffset,
     /// The length and the checksum of the text of the game.
     pub text: GameText,
-    /// Bit i is set if field i is stored.
+    /// A set of bits: bit i is set if field i is stored.
     stored: u64,
-    /// The stored fields, each after its length.
+    /// The stored fields, each preceded by its length.
     fields: &'a [u8],
 }
 

@@ -1,4 +1,5 @@
-//! Rows of games: what the explorer's filters and answers need to know about a game, in 40 bytes.
+//! Encodes the rows of games in an explorer index. A row contains, in 40 bytes, the data about a game that the explorer
+//! needs for filters and answers.
 //!
 //! | bytes | meaning |
 //! |---|---|
@@ -30,15 +31,15 @@ pub const ROW_SIZE: usize = 40;
 /// The number of games whose rows are stored in one entry of the index.
 pub const ROWS_PER_ENTRY: u64 = 4096;
 
-/// The data about one game that the explorer needs for filters and answers, such as its ratings and date. An explorer's
+/// The data about one game that the explorer needs for filters and answers, such as its ratings and date. An explorer
 /// index contains one row for each game.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct GameRow {
-    /// The number of White's name.
+    /// The number of White's name in the table of names.
     pub white: u32,
-    /// The number of Black's name.
+    /// The number of Black's name in the table of names.
     pub black: u32,
-    /// The number of the event's name.
+    /// The number of the event's name in the table of names.
     pub event: u32,
     /// White's rating, 0 if unknown.
     pub white_elo: u16,
@@ -50,7 +51,7 @@ pub struct GameRow {
     pub has_event_date: bool,
     /// The result with which the game is counted.
     pub result: GameResult,
-    /// The speed, from the time control.
+    /// The speed, which follows from the time control.
     pub speed: Speed,
     /// Whether the game was rated.
     pub mode: Mode,
@@ -60,11 +61,12 @@ pub struct GameRow {
     pub variant: Option<Variant>,
     /// The ECO code in the tags of the game.
     pub eco: EcoNumber,
-    /// The opening by the moves of the game; 0 for a game whose positions are not indexed.
+    /// The number of the opening, which follows from the moves of the game. It is 0 for a game whose positions are not
+    /// indexed.
     pub opening: OpeningNumber,
-    /// The number of half-moves, 65535 for more.
+    /// The number of half-moves, or 65535 if there are more.
     pub plies: u16,
-    /// The id at Lichess, or `None` if there is none.
+    /// The id of the game on Lichess, or `None` if it has no such id.
     pub site_id: Option<SiteId>,
     /// A hash of the starting position and of all moves of the game, including half-moves that are not indexed. It is 0
     /// for a game whose positions are not indexed.
@@ -155,8 +157,8 @@ impl GameRow {
     }
 }
 
-/// Converts a date to a number, which is greater for later dates. The number is the year shifted left by 9 bits, plus
-/// the month shifted left by 5 bits, plus the day. Unknown parts of the date count as 0.
+/// Converts a date to a number, so that later dates have greater numbers. The number is the year shifted left by 9
+/// bits, plus the month shifted left by 5 bits, plus the day. Unknown parts of the date are 0.
 pub fn date_number(date: Date) -> u32 {
     u32::from(date.year().unwrap_or(0)) << 9
         | u32::from(date.month().unwrap_or(0)) << 5
@@ -226,7 +228,7 @@ const DIGITS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnop
 /// The number of characters of a Lichess id.
 const ID_LENGTH: usize = 8;
 
-/// Names of pages on Lichess that consist of eight letters and therefore look like game ids.
+/// The names of pages on Lichess that consist of eight letters and could therefore be mistaken for game ids.
 pub const PAGES: [&str; 7] = [
     "analysis", "features", "insights", "practice", "streamer", "timeline", "training",
 ];
@@ -257,8 +259,8 @@ impl SiteId {
     /// Extracts the id of a game on Lichess from the value of a `Site` tag. Returns `None` if the value is not the
     /// address of a game on Lichess.
     ///
-    /// In such an address, the eight characters of the id follow the host name. Four characters that identify one of
-    /// the players, a color and the number of a half-move may come after the id; they are ignored.
+    /// In such an address, the eight characters of the id follow the host name. Anything that may follow the id is
+    /// ignored: four characters that identify one of the players, a color, or the number of a half-move.
     pub fn of_tag(value: &[u8]) -> Option<SiteId> {
         let address = str::from_utf8(value).ok()?.trim();
         let address = address.split_once("://").map_or(address, |(_, rest)| rest);

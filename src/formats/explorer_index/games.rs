@@ -1,4 +1,4 @@
-//! The rows, details and names of games, collected in the order of the inputs.
+//! Collects the rows, details and names of games for an explorer index, in the order of the inputs.
 
 use std::path::{Path, PathBuf};
 
@@ -29,12 +29,12 @@ use crate::{
 /// The text that is stored for a player or event whose name is missing.
 const NO_NAME: &str = "?";
 
-/// The data that an explorer's index will store about the games in one batch of PGN text. Player and event names have
-/// not been numbered yet.
+/// The data that an explorer index stores about the games in one batch of PGN text, before numbers are assigned to the
+/// names of players and events.
 #[derive(Default, Debug)]
 pub(crate) struct GameFacts {
     rows: Vec<GameRow>,
-    /// The concatenated records of the games. `places` contains the length of each record, and the offset of the
+    /// The concatenated records of the games. The length of each record is in `places`, together with the offset of the
     /// game.
     records: Vec<u8>,
     places: Vec<(u32, GameOffset)>,
@@ -42,9 +42,9 @@ pub(crate) struct GameFacts {
     texts: Vec<GameText>,
     /// The names of White, Black and the event of each game.
     names: Vec<[Box<str>; 3]>,
-    /// The list records of players. In them, games are numbered from the first game of the batch.
+    /// The records of the lists of players. In these records, games are numbered from the first game of the batch.
     players: Vec<ListRecord>,
-    /// The list records of Lichess ids. In them, games are numbered from the first game of the batch.
+    /// The records of the lists of Lichess ids. In these records, games are numbered from the first game of the batch.
     site_ids: Vec<ListRecord>,
 }
 
@@ -92,9 +92,9 @@ impl GameFacts {
         self.rows.len()
     }
 
-    /// Completes the last added game with the data that is known only after its moves have been played: its result,
-    /// number of half-moves (`plies`), variant and opening, and the hash `moves` of its starting position and moves. Marks
-    /// the game as counted, which means that its positions are indexed.
+    /// Completes the game that was added last, when its moves have been played. Stores its result, number of half-moves
+    /// (`plies`), variant and opening, and the hash `moves` of its starting position and moves. Marks the game as
+    /// counted, which means that its positions are indexed.
     pub(crate) fn count_last(
         &mut self,
         result: GameResult,
@@ -118,8 +118,8 @@ impl GameFacts {
         }
     }
 
-    /// Calculates the checksums of the texts of all games. `text` is the text of the batch, which begins at `batch_offset`
-    /// in the input. Must be called after the last game was added.
+    /// Calculates the checksums of the texts of all games. `text` is the text of the batch, which begins at
+    /// `batch_offset` in the input. This function must be called after the last game has been added.
     pub(crate) fn end(&mut self, text: &[u8], batch_offset: u64) {
         let starts = self
             .places
@@ -164,7 +164,7 @@ fn name_of(value: Option<&[u8]>) -> Box<str> {
     name[..end].into()
 }
 
-/// A collection of the data that an explorer's index stores about its games: a row and details for each game, and the
+/// A collection of the data that an explorer index stores about its games: a row and details for each game, and the
 /// names of players and events. Data beyond a memory limit is spilled to temporary files.
 #[derive(Debug)]
 pub(crate) struct StoredGames {
@@ -189,9 +189,9 @@ impl StoredGames {
         }
     }
 
-    /// Adds the games of the next batch to the collection. Returns list records, which the caller must add to the lists
-    /// of the index. Records of the lists of players and of Lichess ids contain the ids of the new games. Records of
-    /// the lists of names contain the numbers of new names.
+    /// Adds the games of the next batch to the collection. Returns records that the caller must add to the lists of the
+    /// index: the ids of the new games for the lists of players and of Lichess ids, and the numbers of new names for
+    /// the lists of names.
     ///
     /// # Errors
     ///
@@ -224,9 +224,9 @@ impl StoredGames {
     }
 
     /// Adds the next game to the collection, and returns the numbers of its three names. `details` contains the encoded
-    /// details of the game. `names` contains the names of White, Black and the event. For each new name, the function
-    /// appends a record to `lists`. The record adds the number of the name to the list of all names that are equal
-    /// after normalization, for example names that differ only in case.
+    /// details of the game. `names` contains the names of White, Black and the event. For each new name, appends a
+    /// record to `lists`, which adds the number of the name to the list of all names that are equal after
+    /// normalization, for example names that differ only in case.
     ///
     /// # Errors
     ///
@@ -255,8 +255,7 @@ impl StoredGames {
         Ok(numbers)
     }
 
-    /// Stores a new name. Names are stored in the order of their numbers, so the number of this name must be the number
-    /// of names that were stored before.
+    /// Stores a new name. Names are stored in the order of their numbers, so this name must have the next number.
     ///
     /// # Errors
     ///
@@ -276,13 +275,13 @@ impl StoredGames {
         self.rows.temp_dir()
     }
 
-    /// Returns the number of stored names. A [`Namer`] remembers only a limited number of names. A name that it has
-    /// forgotten is stored again, with another number, and is counted again.
+    /// Returns the number of stored names. A [`Namer`] remembers only a limited number of names. If a forgotten name
+    /// occurs again, it is stored again under another number and counted twice.
     pub(crate) fn name_count(&self) -> u32 {
         self.namer.len()
     }
 
-    /// Returns a reader for the rows of games. The caller must look up the rows in ascending order of game ids.
+    /// Returns a reader for the rows of games. The rows must be looked up in ascending order of game ids.
     pub(super) fn row_reader(&self) -> RowReader<'_> {
         RowReader {
             rows: self.rows.reader(0),
@@ -385,14 +384,14 @@ impl GameEntries<'_> {
     }
 }
 
-/// The greatest number of player and event names that a [`Namer`] remembers, to limit its memory. When the limit is
+/// The maximum number of player and event names that a [`Namer`] remembers, to limit its memory. When the limit is
 /// reached, the `Namer` forgets all names. A forgotten name gets a new number when it occurs again.
 const MAX_REMEMBERED_NAMES: usize = 1 << 17;
-/// The greatest total size in bytes of the player and event names that a [`Namer`] remembers. When the limit is
-/// reached, the `Namer` forgets all names. A forgotten name gets a new number when it occurs again.
+/// The maximum total size in bytes of the player and event names that a [`Namer`] remembers. When the limit is reached,
+/// the `Namer` forgets all names. A forgotten name gets a new number when it occurs again.
 const MAX_REMEMBERED_BYTES: usize = 4 << 20;
 
-/// A table that gives numbers to player and event names, in the order in which the names first occur. To limit its
+/// A table that assigns numbers to player and event names, in the order in which the names first occur. To limit its
 /// memory, it forgets all names from time to time (see [`MAX_REMEMBERED_NAMES`] and [`MAX_REMEMBERED_BYTES`]). These
 /// limits do not depend on the memory budget, so the same games always get the same numbers.
 #[derive(Default, Debug)]

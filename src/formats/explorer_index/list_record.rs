@@ -1,5 +1,5 @@
-//! The keys of the explorer's lists, the pages to which they belong, and the records of the lists. Records of 128 bits
-//! have the order of the lists:
+//! The keys of the lists in an explorer index, the rule that groups lists in pages, and the records from which lists
+//! are made. A record has 128 bits; sorting the records by their bits puts them in the order of the lists:
 //!
 //! | bits | meaning |
 //! |---|---|
@@ -18,16 +18,16 @@ use crate::{
     storage::sort::{Fold, Record},
 };
 
-/// The key of a list in an explorer's index. It identifies the subject of the list: a position, a player with a color,
-/// a player or event name, or a Lichess id.
+/// The key of a list in an explorer index. It identifies the subject of the list: a position, a player with a color, a
+/// player or event name, or a Lichess id.
 ///
-/// The key of a position is derived from the position's [identity](crate::chess::position::Keyed::identity). All other keys
-/// are one-way hashes, and each kind of subject seeds the hash function differently. It would therefore take about 2^64
-/// trials to find a name that has the same key as a given position.
+/// The key of a position is derived from the position's [identity](crate::chess::position::Keyed::identity). All other
+/// keys are one-way hashes, and each kind of subject seeds the hash function differently. Finding a name that has the
+/// same key as a given position would therefore take about 2^64 trials.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct ListKey(pub u64);
 
-/// The kind of subject for which a list key is hashed: a player with White or with Black, the name of a player or an
+/// The kind of subject that a list key is hashed from: a player with White or with Black, the name of a player or an
 /// event, or a Lichess id. The kind seeds the hash function, so that the same text has a different key for each kind.
 #[derive(Copy, Clone)]
 enum SubjectKind {
@@ -43,7 +43,8 @@ const KEY: u64 = u64::from_be_bytes(*b"polybook");
 
 impl ListKey {
     /// Returns the key of the list of games that reached a position. `identity` is the identity of the position, a
-    /// 64-bit hash. Positions of different variants can have equal identities, so the key also depends on `variant`.
+    /// 64-bit hash. The key also depends on `variant`, because positions of different variants can have equal
+    /// identities.
     #[inline]
     pub fn position(variant: Variant, identity: u64) -> ListKey {
         let number = match variant {
@@ -96,28 +97,28 @@ fn mixed(number: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// The rule that groups lists in pages. A page is an entry that contains several short lists. Two lists belong to the
-/// same page if the first `bits` bits of their keys are equal.
+/// The rule that groups lists in pages. A page is an index entry that contains several short lists. Two lists belong to
+/// the same page if the first `bits` bits of their keys are equal.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Paging {
     bits: u32,
 }
 
-/// The minimum number of leading bits of a key by which lists are grouped in pages. A page is an entry that contains
-/// several lists. The first eight bits of a key determine the shard in which its records are sorted. Shards are
+/// The minimum number of leading bits of a key by which lists are grouped in pages. A page is an index entry that
+/// contains several lists. The first eight bits of a key select the shard in which its records are sorted. Shards are
 /// processed separately, so a page must not extend over several shards.
 const MIN_PAGE_BITS: u32 = 8;
-/// The maximum number of leading bits of a key by which lists are grouped in pages. A page is an entry that contains
-/// several lists. An index needs at most 2^40 pages.
+/// The maximum number of leading bits of a key by which lists are grouped in pages. A page is an index entry that
+/// contains several lists. An index needs at most 2^40 pages.
 const MAX_PAGE_BITS: u32 = 40;
 
-/// The number of items that a page should contain on average. A page is an entry with several lists, and an item is a
-/// game id with a move.
+/// The number of items that a page should contain on average. A page is an index entry with several lists, and an item
+/// is a game id with a move.
 const ITEMS_PER_PAGE: u64 = 64;
 
 impl Paging {
-    /// Creates the rule that divides the lists of an index into pages. A page is an entry with several lists, and has about
-    /// 64 items on average. `items` is the total number of items in all lists of the index.
+    /// Creates the rule that divides the lists of an index into pages. A page is an index entry with several lists, and
+    /// has about 64 items on average. `items` is the total number of items in all lists of the index.
     pub fn for_items(items: u64) -> Paging {
         let bits = (items / ITEMS_PER_PAGE).max(1).ilog2();
         Paging {
@@ -125,41 +126,41 @@ impl Paging {
         }
     }
 
-    /// Creates the rule by which two lists belong to the same page if the first `bits` bits of their keys are equal. A
-    /// page is an entry with several lists. Returns `None` if `bits` is not in `8..=40`.
+    /// Creates the rule that puts two lists in the same page if the first `bits` bits of their keys are equal. A page
+    /// is an index entry with several lists. Returns `None` if `bits` is not in `8..=40`.
     pub fn of_bits(bits: u32) -> Option<Paging> {
         (MIN_PAGE_BITS..=MAX_PAGE_BITS)
             .contains(&bits)
             .then_some(Paging { bits })
     }
 
-    /// Returns the number of leading bits that are equal in all keys of a page (an entry with several lists).
+    /// Returns the number of leading bits that are equal in all keys of a page (an index entry with several lists).
     pub fn bits(self) -> u32 {
         self.bits
     }
 
-    /// Returns the number of the page to which the list with the key `subject` belongs. A page is an entry that
+    /// Returns the number of the page to which the list with the key `subject` belongs. A page is an index entry that
     /// contains several lists.
     #[inline]
     pub fn page(self, subject: ListKey) -> u64 {
         subject.0 >> (u64::BITS - self.bits)
     }
 
-    /// Returns the smallest list key that can belong to the same page as `subject`. A page is an entry that contains
-    /// several lists.
+    /// Returns the smallest list key that can belong to the same page as `subject`. A page is an index entry that
+    /// contains several lists.
     #[inline]
     pub fn first_of(self, subject: ListKey) -> ListKey {
         ListKey(subject.0 & !(u64::MAX >> self.bits))
     }
 
-    /// Returns the greatest list key that can belong to the same page as `subject`. A page is an entry that contains
-    /// several lists. Its LevelDB key is made from the returned list key.
+    /// Returns the greatest list key that can belong to the same page as `subject`. A page is an index entry that
+    /// contains several lists. The LevelDB key of the page contains the returned key.
     pub fn last_of(self, subject: ListKey) -> ListKey {
         ListKey(subject.0 | (u64::MAX >> self.bits))
     }
 
-    /// Returns the number of bytes that each list key takes in a page. Leading bytes that are equal in all keys of the
-    /// page are not stored.
+    /// Returns the number of bytes that each list key takes in a page, an index entry with several lists. Leading bytes
+    /// that are equal in all keys of the page are not stored.
     pub(super) fn stored(self) -> usize {
         (u64::BITS - self.bits).div_ceil(8) as usize
     }
@@ -175,8 +176,8 @@ impl Paging {
 /// A value that replaces the move in the items of lists of players and Lichess ids. No move has this value.
 pub const LISTED: BookMove = BookMove(u16::MAX - 1);
 
-/// A value that replaces the move in the items of lists of name numbers. The index assigns a name number to each name
-/// of a player or event. No move has this value.
+/// A value that replaces the move in the items of lists of name numbers. An index assigns a number to each name of a
+/// player or event. No move has this value.
 pub const NAMED: BookMove = BookMove(u16::MAX);
 
 /// Returns `true` if an item with the move `mv` comes from the list of a position. In such a list, `mv` is the move
@@ -191,18 +192,19 @@ pub fn is_of_position(mv: BookMove) -> bool {
 /// consists of the number of a name and [`NAMED`].
 pub type ListItem = (u32, BookMove);
 
-/// A 128-bit record which says that a list contains an item. The item is a game or, in lists of name numbers, the
-/// number of a name. In the list of a position, the record contains the move that was played there.
+/// A 128-bit record that adds one item to a list. The item is a game or, in lists of name numbers, the number of a
+/// name. In the list of a position, the record also contains the move that was played there.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
 pub(crate) struct ListRecord(u128);
 
 impl ListRecord {
-    /// The greatest half-move number that a record can hold. Half-moves are numbered from 1. The half-moves of a longer
-    /// game cannot be numbered, so the caller adds only the last move that was played in each position.
+    /// The greatest half-move number that a record can hold. Half-moves are numbered from 1. Half-moves beyond this
+    /// number cannot be told apart, so for a longer game the caller adds only the last move that was played in each
+    /// position.
     pub(crate) const LAST_PLY: usize = (1 << 15) - 1;
 
-    /// Creates a record which says that game `id` reached the position with the key `subject`, and that the move `mv`
-    /// was played there. `ply` is the number of this half-move in the game, counted from 1.
+    /// Creates a record of the game `id`, in which the move `mv` was played in the position with the key `subject`.
+    /// `ply` is the number of this half-move in the game, counted from 1.
     #[inline]
     pub(crate) fn new(
         subject: ListKey,
@@ -218,28 +220,28 @@ impl ListRecord {
         ListRecord(u128::from(subject.0) << 64 | u128::from(low))
     }
 
-    /// Creates a record which says that game `id` ended in the position with the key `subject`. Such a record contains
+    /// Creates a record of the game `id`, which ended in the position with the key `subject`. The record contains
     /// [`BookMove::NONE`] in place of a move.
     #[inline]
     pub(crate) fn end(subject: ListKey, id: u32, white_to_move: bool) -> ListRecord {
         ListRecord::new(subject, id, 0, white_to_move, BookMove::NONE)
     }
 
-    /// Creates a record which says that game `id` belongs to the list with the key `subject`, the list of a player or
-    /// of a Lichess id. In place of a move, the record contains [`LISTED`].
+    /// Creates a record that adds the game `id` to the list with the key `subject`, which is the list of a player or of
+    /// a Lichess id. In place of a move, the record contains [`LISTED`].
     pub(crate) fn listed(subject: ListKey, id: u32) -> ListRecord {
         ListRecord::new(subject, id, 0, false, LISTED)
     }
 
-    /// Creates a record which says that a player or event name has the number `number`. `subject` is the key of the
-    /// list that contains the numbers of this name. In place of a move, the record contains [`NAMED`].
+    /// Creates a record that adds `number`, the number of a player or event name, to the list with the key `subject`.
+    /// This list contains all numbers of the name. In place of a move, the record contains [`NAMED`].
     pub(crate) fn named(subject: ListKey, number: u32) -> ListRecord {
         ListRecord::new(subject, number, 0, false, NAMED)
     }
 
-    /// Returns a copy of the record with the final game id. The games of each batch, or of each input of a merge, are
-    /// first numbered from 0. `first_id`, the id that the first of these games gets in the new index, is added to the
-    /// number.
+    /// Returns a copy of the record with the final id of its game. The games of a batch, or of an input of a merge, are
+    /// first numbered from 0. `first_id`, which is added to the number, is the id of the first of these games in the
+    /// new index.
     #[inline]
     pub(crate) fn shifted_by(self, first_id: u32) -> ListRecord {
         ListRecord(self.0 + (u128::from(first_id) << 32))
@@ -286,8 +288,8 @@ impl Record for ListRecord {
     }
 }
 
-/// A filter for sorted list records. It keeps only the last record of each game in a list. A game that reached a
-/// position several times is therefore listed once, with the last move that was played there.
+/// A filter for sorted list records that keeps only the last record of each game in a list. A game that reached a
+/// position several times is therefore listed once, with the last move that it played there.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct LastOfGame {
     last: Option<ListRecord>,

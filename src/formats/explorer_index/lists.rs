@@ -1,4 +1,5 @@
-//! The explorer's lists: for each position, the games that reached it, each with the move that was played there.
+//! Encodes the lists of an explorer index. For each position, such a list contains the games that reached the position,
+//! each with the move that was played there.
 //!
 //! A list belongs to a [`ListKey`], which is called its subject: a position, a player with a color, a name, or an id of
 //! another site. Subjects are 64-bit numbers, and lists are sorted by subject. Lists of up to [`MAX_INLINE_ITEMS`]
@@ -14,11 +15,11 @@
 //! | one item | the move, 2 bytes; varint of the id |
 //! | several items | varint m and the m different moves, 2 bytes each, in the order of their first occurrence; for each item a varint: the id minus the previous id minus 1 (for the first item, the id), times 2^b, plus the index of its move, where b is the least number of bits that m - 1 fits into |
 //!
-//! Moves are 16-bit Polyglot numbers, little-endian. The move is 0 for games that end in the position. It is
-//! 65534 in lists of players and site ids, and 65535 in lists of name numbers.
+//! Moves are 16-bit Polyglot numbers, little-endian. The move is 0 for games that end in the position. It is 65534 in
+//! lists of players and site ids, and 65535 in lists of name numbers.
 //!
-//! `ListBuilder` turns sorted records into pages, chunks and results by period. As with positions, records are
-//! divided into ranges that are processed in parallel. A range owns the pages whose first record is in it.
+//! `ListBuilder` converts sorted records to pages, chunks and results by period. Records are divided into ranges that
+//! are processed in parallel. A page belongs to the range that contains its first record.
 
 use std::ops::Range;
 
@@ -42,8 +43,8 @@ use crate::{
     task,
 };
 
-/// The maximum number of items in a list that is stored in a page, an entry that contains several lists, so that pages
-/// stay short. A longer list is divided into chunks, and each chunk is stored in an entry of its own.
+/// The maximum number of items in a list that is stored in a page, an index entry that contains several lists. The
+/// limit keeps pages short. A longer list is divided into chunks, and each chunk is stored in a separate entry.
 pub const MAX_INLINE_ITEMS: usize = 256;
 
 /// The number of items in each chunk of a long list, except the last chunk, which may contain fewer. An item is a game
@@ -51,7 +52,7 @@ pub const MAX_INLINE_ITEMS: usize = 256;
 pub const ITEMS_PER_CHUNK: usize = 1 << 14;
 
 /// Encodes a list of games and appends it to `out`. `items` must be sorted by game id, and must not be empty.
-/// `white_to_move` says whether White is to move in the position to which the list belongs.
+/// `white_to_move` tells whether White is to move in the position to which the list belongs.
 ///
 /// # Panics
 ///
@@ -83,8 +84,8 @@ pub fn write_list(items: &[ListItem], white_to_move: bool, out: &mut Vec<u8>) {
     }
 }
 
-/// The description of a long list of games, which a page contains in place of the list. A long list is divided into
-/// parts, called chunks, and each chunk is stored in an entry of its own.
+/// A description of a long list of games, which a page contains in place of the list itself. A long list is divided
+/// into parts, called chunks, and each chunk is stored in a separate index entry.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct ChunkedList {
     /// The number of items in all chunks together.
@@ -96,15 +97,15 @@ pub struct ChunkedList {
 }
 
 impl ChunkedList {
-    /// Encodes the description of a long list and appends it to the page `out`, which contains the description instead
-    /// of the list. `white_to_move` says whether White is to move in the position to which the list belongs.
+    /// Encodes the description of a long list and appends it to `out`, the page that contains the description in place
+    /// of the list. `white_to_move` tells whether White is to move in the position to which the list belongs.
     pub fn write(self, white_to_move: bool, out: &mut Vec<u8>) {
         put_varint(out, u64::from(white_to_move));
         let flags = u64::from(self.is_of_position) << 1 | u64::from(self.has_periods);
         put_varint(out, self.items << 2 | flags);
     }
 
-    /// Returns the number of chunks into which the list is divided. Each chunk is stored in an entry of its own.
+    /// Returns the number of chunks into which the list is divided. Each chunk is stored in a separate index entry.
     pub fn chunks(self) -> u64 {
         self.items.div_ceil(ITEMS_PER_CHUNK as u64)
     }
@@ -128,9 +129,9 @@ impl ChunkedList {
 pub struct List<'a> {
     /// The number of items, or 0 if the list is stored in chunks.
     pub len: usize,
-    /// The description of a list that is stored in chunks.
+    /// A description of the list if it is stored in chunks.
     pub chunked: Option<ChunkedList>,
-    /// Whether White is to move in the position.
+    /// Whether White is to move in the position to which the list belongs.
     pub white_to_move: bool,
     /// The encoded list and all bytes after it.
     whole: &'a [u8],
@@ -141,8 +142,8 @@ pub struct List<'a> {
 }
 
 impl<'a> List<'a> {
-    /// Parses the beginning of `bytes` as the head of an encoded list of games. The head contains the number of games
-    /// and the different moves that were played in them. Returns `None` if the head is malformed.
+    /// Parses the head of the encoded list of games at the start of `bytes`. The head contains the number of games and
+    /// the different moves that were played in the position. Returns `None` if the head is malformed.
     pub fn parse(bytes: &'a [u8]) -> Option<List<'a>> {
         let mut rest = bytes;
         let head = take_varint(&mut rest)?;
@@ -184,8 +185,8 @@ impl<'a> List<'a> {
         }
     }
 
-    /// Returns an iterator over the different moves in the list. An encoded item does not contain its move, but an
-    /// index into this sequence of moves. The iterator is empty if the list is stored in chunks.
+    /// Returns an iterator over the different moves in the list. Encoded items contain indices into this sequence
+    /// instead of moves. The iterator is empty if the list is stored in chunks.
     pub fn moves(&self) -> impl Iterator<Item = BookMove> + 'a {
         let (moves, _) = self.moves.as_chunks::<2>();
         moves.iter().map(|mv| BookMove(u16::from_le_bytes(*mv)))
@@ -239,7 +240,7 @@ impl<'a> List<'a> {
     }
 }
 
-/// Finds the list with the key `subject` in the encoded page `page`, which contains several lists. `paging` is the rule
+/// Finds the list with the key `subject` in `page`, an encoded index entry with several lists. `paging` is the rule
 /// that groups lists in pages. Returns `Some(None)` if the page does not contain the list, and `None` if the page is
 /// malformed.
 pub fn find_list(paging: Paging, page: &[u8], subject: ListKey) -> Option<Option<List<'_>>> {
@@ -251,12 +252,12 @@ pub fn find_list(paging: Paging, page: &[u8], subject: ListKey) -> Option<Option
     Some(found)
 }
 
-/// Calls `f` for each list in the encoded page `page`. `f` receives the key of the list, the list, and its byte range
-/// in the page.
+/// Calls `f` for each list in `page`, an encoded index entry with several lists. `f` receives the key of the list, the
+/// list, and the list's byte range in the page.
 ///
 /// `paging` is the rule that groups lists in pages: all keys of a page begin with the same bits. The page does not
-/// store these bits, so `page_member` supplies them. It is any key that belongs to the page by this rule; the page need
-/// not contain a list with this key. Returns `None` if the page is malformed, or if `f` returns `None`.
+/// store these bits, so `page_member` supplies them: any key that belongs to the page by this rule, even if the page
+/// does not contain it. Returns `None` if the page is malformed, or if `f` returns `None`.
 pub fn for_each_list<'a>(
     paging: Paging,
     page: &'a [u8],
@@ -283,13 +284,12 @@ pub fn for_each_list<'a>(
 }
 
 /// The maximum total size in bytes of the chunks that are held in memory until their page is complete. A page is an
-/// entry that contains several lists. The chunks of its long lists are written before the page. When the limit is
-/// exceeded, chunks longer than [`BLOCK_SIZE`] are spilled to a temporary file.
+/// index entry that contains several lists, and a chunk is a part of a long list. The chunks are written before the
+/// page. When the limit is exceeded, chunks longer than [`BLOCK_SIZE`] are spilled to a temporary file.
 const MAX_CHUNK_BYTES_IN_MEMORY: usize = 256 << 10;
 
-/// Creates index entries from the records in `range`, which are a part of `records`. Lists are stored in pages, which
-/// are entries with several lists. If the records of one page lie in several ranges, the call for the first of these
-/// ranges creates the whole page.
+/// Creates index entries from those of `records` that are in `range`. Lists are stored in pages, which are entries with
+/// several lists. If a page extends over several ranges, the call for the first of these ranges creates the whole page.
 ///
 /// `paging` is the rule that groups lists in pages. `games` contains the game rows, which are needed to add up the
 /// results of long lists.
@@ -310,10 +310,10 @@ pub(crate) fn list_entries(
     maker.finish()
 }
 
-/// A builder that turns sorted list records into the entries of an explorer's index.
+/// A builder that converts sorted list records to the entries of an explorer index.
 ///
-/// Short lists are stored together in pages. A longer list is divided into chunks, and each chunk becomes one
-/// entry. The list of a position with very many games also gets entries with its results by period.
+/// Short lists are stored together in pages. A longer list is divided into chunks, and each chunk becomes one entry.
+/// For a position with very many games, the builder also creates entries with the results by period.
 pub(crate) struct ListBuilder<'a> {
     paging: Paging,
     /// The games whose results are added up for long lists.
@@ -330,7 +330,7 @@ pub(crate) struct ListBuilder<'a> {
     list: Vec<ListItem>,
     /// The number of complete chunks of the current list.
     chunks: u32,
-    /// The number of bytes of the current page's chunks.
+    /// The total size in bytes of the chunks of the current page.
     bytes_before: usize,
     /// Whether an item in the complete chunks shows that the subject is a position.
     is_position: bool,
@@ -339,7 +339,7 @@ pub(crate) struct ListBuilder<'a> {
 }
 
 impl<'a> ListBuilder<'a> {
-    /// Creates a builder without records. `paging` determines which lists share a page, which is an entry that contains
+    /// Creates a builder without records. `paging` determines which lists share a page, an index entry that contains
     /// several lists. `games` contains the game rows, which are needed to add up the results of long lists.
     pub(crate) fn new(paging: Paging, games: &'a StoredGames) -> ListBuilder<'a> {
         ListBuilder {
@@ -358,9 +358,9 @@ impl<'a> ListBuilder<'a> {
         }
     }
 
-    /// Adds a record. A record says that a list contains an item: the id of a game, or the number that the index has
-    /// assigned to a player or event name. Records must be added in ascending order of list keys, and within a list in
-    /// ascending order of ids or numbers.
+    /// Adds a record, which contains one item of a list: the id of a game, or the number that the index has assigned to
+    /// a player or event name. Records must be added in ascending order of list keys, and within a list in ascending
+    /// order of ids or numbers.
     ///
     /// # Errors
     ///
@@ -379,7 +379,7 @@ impl<'a> ListBuilder<'a> {
     }
 
     /// Ends the current list, and begins the list with the key `subject`. If the new list belongs to another page (an
-    /// entry that contains several lists), also ends the current page. `white_to_move` says whether White is to move in
+    /// index entry with several lists), also ends the current page. `white_to_move` tells whether White is to move in
     /// the position to which the new list belongs.
     fn begin(&mut self, subject: ListKey, white_to_move: bool) -> Result<()> {
         self.end_list()?;
@@ -426,7 +426,7 @@ impl<'a> ListBuilder<'a> {
     }
 
     /// Stores the items that were collected for the current list as a chunk of this list. Each chunk of a long list is
-    /// an entry of its own. `another_follows` says whether this list will have another chunk.
+    /// a separate index entry. `another_follows` tells whether the list will have another chunk.
     fn end_chunk(&mut self, another_follows: bool) -> Result<()> {
         self.is_position |= another_follows && self.list.iter().any(|(_, mv)| is_of_position(*mv));
         self.sums.add(&self.list, self.white_to_move, self.games)?;
@@ -451,8 +451,8 @@ impl<'a> ListBuilder<'a> {
         Ok(())
     }
 
-    /// Ends the current page, and adds it to the entries of the index. A page is an entry that contains several lists.
-    /// Does nothing if no page is open.
+    /// Ends the current page, an index entry with several lists, and adds it to the completed entries. Does nothing if
+    /// no page is open.
     fn end_page(&mut self) {
         if self.page.take().is_some() {
             let key = page_key(LISTS, self.paging.last_of(self.subject));
@@ -462,8 +462,7 @@ impl<'a> ListBuilder<'a> {
         }
     }
 
-    /// Ends the list and the page that are being written, and returns a batch with all entries of the index that this
-    /// builder has created.
+    /// Ends the current list and the current page. Returns all index entries that this builder has created.
     pub(crate) fn finish(mut self) -> Result<EntryBatch> {
         self.end_list()?;
         self.end_page();

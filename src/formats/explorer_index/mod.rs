@@ -1,8 +1,11 @@
-//! The [explorer](crate::explore::explorer)'s index: its keys and values, and writing and reading them.
+//! The keys and values of an index for the [explorer](crate::explore::explorer).
 //!
-//! An index of games contains the entries about inputs and the variant that the [index of the
-//! fork](super::fork_index) contains, and the entries in this table. Keys that begin with `x` contain binary numbers,
-//! which are big-endian, so that LevelDB sorts them by value:
+//! There are two kinds of such indexes: an *index of games* contains games, and an *index of counts* contains only the
+//! results of the moves in each position.
+//!
+//! An index of games contains the entries in this table, and the entries about inputs and the variant that the [index
+//! of the fork](super::fork_index) also contains. Keys that begin with `x` contain binary numbers, which are
+//! big-endian, so that LevelDB sorts them by value:
 //!
 //! | key | value |
 //! |---|---|
@@ -16,7 +19,7 @@
 //! | `xp`, 8 bytes of a [`ListKey`], byte 1, a [`Period`] | the results of the games of such a list in a period, see [`periods`]. The period is encoded as byte 0 for all time; byte 1 and 2 bytes for a year; or byte 2, 2 bytes for the year and 1 byte for the month |
 //! | `xz` | the description of these data, see [`IndexDescription`] |
 //!
-//! An index of counts contains neither games nor any of these keys. It contains these instead:
+//! An index of counts contains none of these keys. It contains these instead:
 //!
 //! | key | value |
 //! |---|---|
@@ -62,25 +65,25 @@ pub use self::{
 use super::fork_index::layout::parse_number;
 use crate::games::results::MEASURES;
 
-/// The LevelDB key of the [`IndexDescription`], the description of an explorer's index of games. Other indexes do not
-/// contain it.
+/// The LevelDB key of the [`IndexDescription`], which only an explorer index with games contains.
 pub const CONTENTS: &[u8] = b"xz";
 
-/// The LevelDB key of the [`CountedContents`], the description of an index of counts. An index of games does not
-/// contain it.
+/// The LevelDB key of the [`CountedContents`], which only an index of counts contains: an explorer index with results
+/// but without games.
 pub const COUNTED: &[u8] = b"xy";
 
-/// Returns the LevelDB key of entry `number` of the game rows. Entries are numbered from 0.
+/// Returns the LevelDB key of the entry with the number `number`, counted from 0, among the entries with game rows.
 pub fn rows_key(number: u32) -> Vec<u8> {
     [b"xg", &number.to_be_bytes()[..]].concat()
 }
 
-/// Returns the LevelDB key of entry `number` of the game details. Entries are numbered from 0.
+/// Returns the LevelDB key of the entry with the number `number`, counted from 0, among the entries with game details.
 pub fn details_key(number: u32) -> Vec<u8> {
     [b"xh", &number.to_be_bytes()[..]].concat()
 }
 
-/// Returns the LevelDB key of entry `number` of the player and event names. Entries are numbered from 0.
+/// Returns the LevelDB key of the entry with the number `number`, counted from 0, among the entries with player and
+/// event names.
 pub fn names_key(number: u32) -> Vec<u8> {
     [b"xn", &number.to_be_bytes()[..]].concat()
 }
@@ -89,11 +92,11 @@ pub fn names_key(number: u32) -> Vec<u8> {
 /// lists.
 pub const LISTS: &[u8; 2] = b"xp";
 
-/// The prefix of the LevelDB keys under which an index of counts stores the counts of positions. Positions with very
-/// many rows have an entry for each period.
+/// The prefix of the LevelDB keys under which an index of counts stores the results of positions. A position with very
+/// many rows has an entry for each period.
 pub const COUNTS: &[u8; 2] = b"xq";
 
-/// Returns the LevelDB key of a page, an entry that contains several lists or positions. `prefix` is the prefix:
+/// Returns the LevelDB key of a page, an index entry that contains several lists or positions. `prefix` is the prefix:
 /// [`LISTS`] or [`COUNTS`]. `last` is the greatest list key that belongs to the page.
 pub fn page_key(prefix: &[u8; 2], last: ListKey) -> Vec<u8> {
     [&prefix[..], &last.0.to_be_bytes(), &[0xff]].concat()
@@ -105,15 +108,14 @@ pub fn chunk_key(subject: ListKey, number: u32) -> Vec<u8> {
     [&subject_start(subject)[..], &[0], &number.to_be_bytes()].concat()
 }
 
-/// Returns the LevelDB key of the results of a position in a period (all time, a year or a month). `prefix` is the
-/// prefix: [`LISTS`] for an index of games, or [`COUNTS`] for an index of counts. `subject` is the list key of the
-/// position.
+/// Returns the LevelDB key of the results of a position in a period (all time, a year or a month). `prefix` is
+/// [`LISTS`] for an index of games, or [`COUNTS`] for an index of counts. `subject` is the list key of the position.
 pub fn period_key(prefix: &[u8; 2], subject: ListKey, period: Period) -> Vec<u8> {
     let subject = subject.0.to_be_bytes();
     [&prefix[..], &subject, &[1], &period.key_bytes()].concat()
 }
 
-/// The kind of an entry of the explorer's lists or counts, as its LevelDB key states it.
+/// The kind of an index entry with lists or results, which its LevelDB key determines.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum ListEntry {
     /// A page, with the greatest list key that belongs to the page.
@@ -137,23 +139,24 @@ pub(super) fn list_entry(prefix: &[u8; 2], key: &[u8]) -> Option<ListEntry> {
     }
 }
 
-/// Returns the common beginning of the LevelDB keys of all entries that belong to the list with the key
-/// `subject`. It is less than all these keys.
+/// Returns the common prefix of the LevelDB keys of all entries that belong to the list with the key `subject`. The
+/// prefix sorts before all these keys.
 pub(super) fn subject_start(subject: ListKey) -> [u8; 10] {
     let mut key = *b"xp\0\0\0\0\0\0\0\0";
     key[2..].copy_from_slice(&subject.0.to_be_bytes());
     key
 }
 
-/// The version of the layout that this version of polybook reads and writes for an explorer's index of games.
+/// The version of the layout of an explorer index with games that this version of polybook reads and writes.
 ///
-/// An index contains hashes of names that [`normalized`](crate::games::pgn::normalized) has normalized. If the normalization changes,
-/// the version must also be increased. It increases with each of the [`MEASURES`], whose sums the index contains.
+/// An index contains hashes of names that [`normalized`](crate::games::pgn::normalized) has normalized. If the
+/// normalization changes, the version must also be increased. The version also depends on the number of [`MEASURES`],
+/// because the index contains their sums.
 const VERSION: u64 = 10 + MEASURES.len() as u64;
 
-/// The description of an explorer's index of games. It is encoded as decimal numbers, separated by vertical bars.
-/// A list contains items about one subject, such as the games of one position. A page is an entry that contains
-/// several lists.
+/// The description of an explorer index with games, encoded as decimal numbers that are separated by vertical bars. The
+/// lists of the index each contain the items of one subject, such as the games of one position. A page is an index
+/// entry that contains several lists.
 ///
 /// | field | meaning |
 /// |---|---|
@@ -180,7 +183,7 @@ pub struct IndexDescription {
 impl IndexDescription {
     /// Creates a description of an index. `items` is the total number of items in all lists. `names` is the number of
     /// player and event names. If `max_ply` is not `None`, only this many half-moves of each game were counted. The
-    /// number of positions is 0 until the caller sets it.
+    /// caller must set the number of positions, which is 0 at first.
     pub fn new(items: u64, names: u32, max_ply: Option<usize>) -> IndexDescription {
         IndexDescription {
             paging: Paging::for_items(items),
@@ -200,8 +203,8 @@ impl IndexDescription {
         format!("{VERSION}|{bits}|{positions}|{items}|{names}{end}").into_bytes()
     }
 
-    /// Returns `true` if the encoded description `value` states a version of the layout that this version of polybook
-    /// cannot read. Returns `false` if the version is the same, or if `value` is malformed.
+    /// Returns `true` if `value`, an encoded description of an index, states a version of the layout that this version
+    /// of polybook cannot read. Returns `false` if polybook can read the version, or if `value` is malformed.
     pub fn is_of_other_version(value: &[u8]) -> bool {
         let version = value.split(|byte| *byte == b'|').next();
         version
@@ -231,24 +234,24 @@ impl IndexDescription {
     }
 }
 
-/// The version of the layout that this version of polybook reads and writes for an index of counts. It increases with
-/// each of the [`MEASURES`], whose sums the index contains.
+/// The version of the layout of an index of counts that this version of polybook reads and writes. It depends on the
+/// number of [`MEASURES`], because the index contains their sums.
 const COUNTED_VERSION: u32 = 1 + MEASURES.len() as u32;
 
-/// The greatest length in bytes of the encoded description of an index of counts. A longer description is rejected as
+/// The maximum length in bytes of the encoded description of an index of counts. A longer description is rejected as
 /// malformed before it is parsed.
 const MAX_DESCRIPTION_BYTES: usize = 4 << 20;
 
-/// The limits for the names of inputs in the description of an index of counts: the greatest number of names, and their
-/// greatest total length in bytes. The second limit leaves room for JSON, which may encode one byte as six.
+/// The limits for the names of inputs in the description of an index of counts: the maximum number of names, and their
+/// maximum total length in bytes. The second limit leaves room for JSON, which may encode one byte as six.
 const MAX_INPUT_NAMES: (usize, usize) = (1000, 256 << 10);
 
-/// The greatest number of games, positions or rows that the description of an index of counts may state. The limit
+/// The maximum number of games, positions or rows that the description of an index of counts may state. The limit
 /// ensures that the sum of these numbers over several indexes cannot overflow.
 const MAX_TOTAL: u64 = 1 << 50;
 
-/// The description of an index of counts. Such an index contains game results, counted for each move of each position,
-/// but no games. The description is encoded as JSON.
+/// The description of an index of counts, encoded as JSON. Such an index contains the results of each move in each
+/// position, but no games.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct CountedContents {
     version: u32,
@@ -274,8 +277,8 @@ pub struct CountedContents {
     pub inputs: Vec<String>,
 }
 
-/// The origin of the counts in an index of counts: the names of the inputs from which the counts were made, the number
-/// of games, and the limits that applied when the games were counted.
+/// The origin of an index of counts, which contains results but no games: the names of the inputs, the number of games,
+/// and the limits that applied when the games were counted.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct CountsSources {
     /// The number of counted games, or `None` if the counts do not state it.
@@ -289,9 +292,9 @@ pub struct CountsSources {
 }
 
 impl CountedContents {
-    /// Creates the description of an index of counts. `paging` determines which positions share a page, which is an
-    /// entry that contains several positions. `about` describes the origin of the counts. The numbers of positions and
-    /// rows are 0 until the caller sets them.
+    /// Creates the description of an index of counts. `paging` determines which positions share a page, an index entry
+    /// that contains several positions. `about` describes the origin of the index. The caller must set the numbers of
+    /// positions and rows, which are 0 at first.
     pub fn new(paging: Paging, about: CountsSources) -> CountedContents {
         let mut inputs = about.inputs;
         let mut bytes = 0;
@@ -343,7 +346,7 @@ impl CountedContents {
         (is_readable && Paging::of_bits(contents.bits).is_some()).then_some(contents)
     }
 
-    /// Returns the rule by which the index groups positions in pages. A page is an entry with several positions.
+    /// Returns the rule by which the index groups positions in pages. A page is an index entry with several positions.
     ///
     /// # Panics
     ///

@@ -1,8 +1,8 @@
-//! The table of player and event names: its entries, and a reader with a cache.
+//! Encodes the table of player and event names in an explorer index, and reads it with a cache.
 //!
-//! Rows of games refer to names by numbers, which are assigned in the order in which names first occur. A name
-//! may be repeated under a later number. An entry contains [`NAMES_PER_ENTRY`] names; the last entry may contain fewer.
-//! Each name is stored as the varint of its length in bytes and its UTF-8 text.
+//! Rows of games refer to names by numbers, which are assigned in the order in which names first occur. A name may be
+//! repeated under a later number. An entry contains [`NAMES_PER_ENTRY`] names; the last entry may contain fewer. Each
+//! name is stored as the varint of its length in bytes and its UTF-8 text.
 
 use std::{
     collections::HashMap,
@@ -18,7 +18,7 @@ use crate::{
 /// The number of player and event names that are stored in one entry of the index.
 pub const NAMES_PER_ENTRY: u32 = 64;
 
-/// The greatest length in bytes of a stored player or event name. Longer names are truncated.
+/// The maximum length in bytes of a stored player or event name. Longer names are truncated.
 pub const LONGEST_NAME: usize = 1024;
 
 /// Appends a name to the value of an index entry: the length of the name as a varint, then its text.
@@ -44,8 +44,8 @@ pub fn parse_names(value: &[u8]) -> Option<Vec<Box<str>>> {
 /// cache is full, the reader empties it.
 const MAX_CACHED_ENTRIES: usize = 4096;
 
-/// A reader of the player and event names of an index. It caches entries with names that were used recently. While
-/// another thread uses the cache, the reader reads from the index instead of waiting.
+/// A reader of the player and event names of an index. It caches entries with names that were used recently. If another
+/// thread is using the cache, the reader does not wait, but reads from the index.
 #[derive(Debug)]
 pub(crate) struct NameReader {
     /// The number of names in the index.
@@ -63,12 +63,12 @@ impl NameReader {
     }
 
     /// Returns the player or event name with the number `number`, or `None` if no name has this number. If the entry
-    /// with this name is not cached, calls `read` to read it from the index. The arguments of `read` are the number of
-    /// the entry and the total number of names in the index.
+    /// with this name is not cached, calls `read` to read it from the index. `read` receives the number of the entry
+    /// and the total number of names in the index.
     ///
     /// # Errors
     ///
-    /// Fails if `read` fails.
+    /// Returns the error of `read`.
     pub(crate) fn name(
         &self,
         number: u32,
@@ -97,8 +97,7 @@ impl NameReader {
     }
 
     /// Calls `f` with the number and the text of each name in the index, in ascending order of numbers. Calls `read` to
-    /// read one entry at a time. The arguments of `read` are the number of the entry and the total number of names in
-    /// the index.
+    /// read one entry at a time. `read` receives the number of the entry and the total number of names in the index.
     pub(crate) fn for_each(
         &self,
         read: impl Fn(u32, u32) -> Result<Vec<Box<str>>>,

@@ -1,9 +1,9 @@
-//! The results of a position with very many games or rows, in periods: all time, each year and each month. A query
-//! whose filters select whole [periods](Period) and [classes](super::results::Class) is answered from these entries,
-//! without reading the games.
+//! Encodes the results of a position with very many games or rows by period: all time, each year and each month. If the
+//! filters of a query select whole [periods](Period) and [classes](super::results::Class), these entries answer the
+//! query, and the games need not be read.
 //!
 //! In an index of games, a position with more than [`MIN_SUMMED_GAMES`] games has an entry for each period with games.
-//! In an index of counts, a position that has too many rows for its page has them.
+//! In an index of counts, a position has such entries if it has too many rows for a page.
 //!
 //! | part | encoding |
 //! |---|---|
@@ -50,18 +50,18 @@ use crate::{
 pub const MIN_SUMMED_GAMES: usize = 1 << 15;
 
 /// The number of highest-rated games that are stored for each class (speed and rating group) of a period. The explorer
-/// never shows more than this number of top games.
+/// never shows more top games than this.
 pub const TOP_GAMES: usize = 15;
 
 /// The number of newest games that are stored for each class (speed and rating group) of a period. The explorer shows
-/// up to 8 recent games and 4 top games of a position. It shows no game twice, so 4 of the newest games may already be
-/// among the top games.
+/// up to 8 recent games and 4 top games of a position. No game is shown twice, so the newest games must include 4 more
+/// than are shown, in case 4 of them are top games.
 pub const RECENT_GAMES: usize = 12;
 
 /// A game that the explorer may show in an answer, as a top game or a recent game.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct CandidateGame {
-    /// The class of the game.
+    /// The class of the game: its speed and rating group.
     pub class: Class,
     /// The id of the game.
     pub game: u32,
@@ -74,15 +74,15 @@ pub struct CandidateGame {
 pub struct PeriodResults {
     /// The rows, sorted by move and class. Their months are unknown.
     pub rows: Vec<ResultRow>,
-    /// Candidates for the lists of top games and recent games, sorted by class and id. They include the games with
-    /// the highest ratings and the newest games of each class. Empty in an index of counts.
+    /// Candidates for the lists of top games and recent games, sorted by class and id. They include the highest-rated
+    /// and the newest games of each class. In an index of counts, which contains no games, the vector is empty.
     pub candidates: Vec<CandidateGame>,
 }
 
 impl PeriodResults {
     /// Encodes the results of a position in one period (a year or a month), and appends them to `out`. An index of
-    /// games also stores candidates: games that the explorer may show as top or recent games. If `of_games` is
-    /// `false`, the index contains counts, and no candidates are written.
+    /// games also stores candidates: games that the explorer may show as top or recent games. If `of_games` is `false`,
+    /// the index contains no games, and no candidates are written.
     ///
     /// # Panics
     ///
@@ -113,7 +113,7 @@ impl PeriodResults {
     }
 
     /// Decodes the results of a period (all time, a year or a month). `of_games` is `true` for an index of games, and
-    /// `false` for an index of counts. Returns `None` if the results are malformed.
+    /// `false` for an index of counts, which contains no games. Returns `None` if the results are malformed.
     pub fn parse(mut bytes: &[u8], of_games: bool) -> Option<PeriodResults> {
         let mut results = PeriodResults::default();
         let rows = if of_games {
@@ -150,8 +150,8 @@ impl PeriodResults {
     }
 }
 
-/// Appends the years in which a position has games to `out`, each with its months. The entry that contains the
-/// position's results for all time begins with these years.
+/// Encodes the years and months in which a position has games, and appends them to `out`. The index entry with the
+/// position's results for all time begins with this list.
 pub fn write_years(years: &[YearMonths], out: &mut Vec<u8>) {
     put_varint(out, years.len() as u64);
     for year in years {
@@ -223,9 +223,9 @@ const MAX_MONTH_CLASSES: usize = 1 << 15;
 /// The results of the games in one list by period (all time, years and months), while the list is being built. Results
 /// are added up only for long lists.
 pub(super) enum ListResults<'a> {
-    /// The list is short so far. Contains its items.
+    /// The list is still short. Holds its items.
     Few(Vec<ListItem>),
-    /// The list is long. Contains the sums so far.
+    /// The list is long. Holds the sums of the results so far.
     Sums(Box<ResultAdder<'a>>),
     /// No sums are stored for the list, because it has no moves or its sums are too large.
     None,
@@ -309,14 +309,14 @@ impl ClassResults {
     }
 }
 
-/// The highest-rated and the newest games of a position in one class (speed and rating group). The top games and recent
-/// games in the explorer's answers are selected from them.
+/// The highest-rated and the newest games of a position in one class (speed and rating group). The explorer selects the
+/// top games and the recent games of its answers from them.
 #[derive(Clone, Debug)]
 struct BestGames {
-    /// The games with the highest ratings. A tuple contains twice the mean of the known ratings, the date, the id and
-    /// the move.
+    /// The games with the highest ratings. Each tuple contains twice the mean of the known ratings, the date, the id
+    /// and the move.
     top: Best<(u32, u32, u32, BookMove)>,
-    /// The newest games. A tuple contains the date, the id and the move.
+    /// The newest games. Each tuple contains the date, the id and the move.
     recent: Best<(u32, u32, BookMove)>,
 }
 
@@ -356,7 +356,7 @@ pub(super) struct ResultAdder<'a> {
     months: FxHashMap<(Month, Class), ClassResults>,
     /// The number of rows in `months`.
     rows_of_months: usize,
-    /// The number of entries of `months` that have a game which continues after the position.
+    /// The number of entries of `months` with at least one game that did not end in the position.
     classes: usize,
 }
 
@@ -390,7 +390,7 @@ impl<'a> ResultAdder<'a> {
     }
 
     /// Adds the result of game `id` to the sums of the position. `mv` is the move that was played in the position.
-    /// `row` contains the date, ratings, speed and result of the game.
+    /// `row` contains data about the game, such as its date and result.
     fn add(&mut self, id: u32, mv: BookMove, row: &GameRow) {
         let month = Month::of(row.date);
         let class = Class::new(row.speed, row.group());
@@ -456,8 +456,8 @@ impl<'a> ResultAdder<'a> {
 /// and rating group).
 type BestOfPeriods = BTreeMap<(Period, Class), BestGames>;
 
-/// Merges the best games of each period into those of the next longer period, separately for each class (speed and
-/// rating group). The next longer period is the year for a month, and all time for a year.
+/// Merges the best games of months to those of years, or of years to those of all time, separately for each class
+/// (speed and rating group).
 fn of_longer_periods(games: &BestOfPeriods) -> BestOfPeriods {
     let mut longer = BestOfPeriods::new();
     for ((period, class), best) in games {
@@ -467,12 +467,12 @@ fn of_longer_periods(games: &BestOfPeriods) -> BestOfPeriods {
     longer
 }
 
-/// Appends to `entries` one entry for each period (all time, each year and each month), which contains a position's
+/// Appends one entry for each period (all time, each year and each month) to `entries`. The entry contains a position's
 /// results in this period. `subject` is the list key of the position. `rows` contains the results by month, sorted by
 /// move, class (speed and rating group) and month.
 ///
 /// `prefix` is the prefix of the LevelDB keys: [`LISTS`] for an index of games, [`COUNTS`] for an index of counts.
-/// `candidates` returns the games of a period that the explorer may show as top games or recent games of the position.
+/// `candidates` returns the games of a period that the explorer may show as top or recent games of the position.
 pub(super) fn push_periods(
     prefix: &[u8; 2],
     subject: ListKey,

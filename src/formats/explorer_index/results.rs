@@ -1,4 +1,5 @@
-//! The results of the moves of a position, added up by class and by month or a longer period.
+//! Encodes the results of the moves in a position, which are added up by class (speed and rating group) and by month or
+//! a longer period.
 //!
 //! Rows of results are stored as bit strings. `g(k)` is an exponential Golomb code of order k.
 //!
@@ -11,9 +12,9 @@
 //! | then, for each [measure](MEASURES) | a bit that is 1 if its number is known in all games, otherwise followed by the number of games in which it is known, in the bits of the games; if it is known in any game, g(f) the zigzag code of the sum minus the number of these games times the estimate of the measure |
 //! | then, only in an index of games, for a row of one game | g(20) the id of the game |
 //!
-//! e is the base-2 logarithm of the number of possible rows (months times classes) divided by the rows of the
-//! move, both rounded down, and 0 if the move has more rows. f is the measure's number of deviation bits plus half the base-2 logarithm of
-//! the number of games, rounded down. A month is 13 times the year plus the month, which is 0 if unknown.
+//! e is the base-2 logarithm of the number of possible rows (months times classes) divided by the rows of the move,
+//! both rounded down, and 0 if the move has more rows. f is the measure's number of deviation bits plus half the base-2
+//! logarithm of the number of games, rounded down. A month is 13 times the year plus the month, which is 0 if unknown.
 
 use super::bits::{BitReader, BitWriter, bits_of};
 use crate::{
@@ -24,11 +25,11 @@ use crate::{
     },
 };
 
-/// The greatest number of games that a position can have. A greater number shows that the data is damaged. No
-/// collection of games is nearly as large, and even sums over thousands of indexes are smaller than 2^64.
+/// The maximum number of games of a position. A greater number shows that the data is damaged, because no collection of
+/// games is nearly as large. The limit ensures that even sums over thousands of indexes are smaller than 2^64.
 pub const MAX_GAMES: u64 = 1 << 40;
 
-/// The greatest number of rows in one position or in one page, which contains several positions. A row contains the
+/// The maximum number of rows of one position or of one page, an index entry with several positions. A row contains the
 /// results of one move in one class (speed and rating group) and month. The limit bounds the memory for creating and
 /// reading an index.
 pub const MAX_ROWS: usize = if cfg!(test) { 1 << 12 } else { 1 << 19 };
@@ -46,8 +47,8 @@ impl Month {
         is_month.then(|| Month(13 * u32::from(year) + u32::from(month)))
     }
 
-    /// Returns the month of a date. For a date without a month, the returned value contains only the year. For a date
-    /// without a year, it is the value for an unknown year.
+    /// Returns the month of a date. If the month of the date is unknown, the result contains only the year. If the year
+    /// is unknown, the result is the value for an unknown year.
     pub fn of(date: Date) -> Month {
         let month = date.year().and(date.month()).unwrap_or(0);
         Month(13 * u32::from(date.year().unwrap_or(0)) + u32::from(month))
@@ -64,8 +65,8 @@ impl Month {
     }
 }
 
-/// A period of time for which results are added up: all time, a year or a month. Periods are ordered as an index stores
-/// them.
+/// A period of time for which results are added up: all time, a year or a month. Periods are ordered as they are stored
+/// in an index.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Period {
     /// All time.
@@ -77,7 +78,7 @@ pub enum Period {
 }
 
 impl Period {
-    /// Encodes the period (all time, a year or a month) as a part of a LevelDB key.
+    /// Encodes the period (all time, a year or a month) as part of a LevelDB key.
     pub fn key_bytes(self) -> Vec<u8> {
         let of_year = |kind: u8, year: u16| [&[kind][..], &year.to_be_bytes()].concat();
         match self {
@@ -101,13 +102,13 @@ impl Period {
 pub struct YearMonths {
     /// The year, or 0 for games of an unknown year.
     pub year: u16,
-    /// A set of months as bits: bits 1 to 12 for the months, and bit 0 for games of an unknown month.
+    /// A set of bits: bits 1 to 12 stand for the months, and bit 0 for games of an unknown month.
     pub months: u16,
 }
 
 impl YearMonths {
-    /// Adds `month` to `years`, a sorted list of years with their months. The year of `month` must not be earlier than
-    /// the last year in the list.
+    /// Adds `month` to `years`, a sorted list of years with their months. `month` must not be in an earlier year than
+    /// the last one in the list.
     pub fn add_month(years: &mut Vec<YearMonths>, month: Month) {
         let (year, months) = (month.year(), 1 << month.month());
         match years.last_mut() {
@@ -116,8 +117,8 @@ impl YearMonths {
         }
     }
 
-    /// Returns an iterator over the months of this year in which games were played, in ascending order. If games of
-    /// this year have no known month, the value for an unknown month comes first.
+    /// Returns an iterator over the months of this year in which games were played, in ascending order. If the month of
+    /// some games of this year is unknown, the value for an unknown month comes first.
     pub fn months(self) -> impl Iterator<Item = Month> {
         let months = (0..=12).filter(move |month| self.months >> month & 1 == 1);
         months.map(move |month| Month(13 * u32::from(self.year) + month))
@@ -174,14 +175,14 @@ pub struct ResultRow {
     pub mv: BookMove,
     /// The class.
     pub class: Class,
-    /// The month; unknown in the rows of longer periods.
+    /// The month, which is unknown in rows of longer periods.
     pub month: Month,
-    /// The results of the games. Counts contain no unfinished games.
+    /// The results of the games. In an index of counts, they include no unfinished games.
     pub results: Results,
-    /// The means over the games.
+    /// The means of the measures, such as ratings, over the games.
     pub means: Means,
-    /// The id of the game if there is only one, otherwise the id of any of the games. `None` in counts, which contain
-    /// no games.
+    /// The id of the game if there is only one, otherwise the id of any of the games. `None` in an index of counts,
+    /// which contains no games.
     pub game: Option<u32>,
 }
 
@@ -204,15 +205,16 @@ impl ResultRow {
         (self.mv, self.class, self.month)
     }
 
-    /// Adds the games and means of another row, which must have the same sort key, to this row. A sum that overflows
-    /// is replaced by the greatest number of its type. [`is_possible`](Self::is_possible) then returns `false`.
+    /// Adds the games and means of another row, which must have the same sort key, to this row. Sums saturate instead
+    /// of overflowing, and [`is_possible`](Self::is_possible) returns `false` for a saturated sum.
     pub fn add(&mut self, other: &ResultRow) {
         self.results += other.results;
         self.means += other.means;
         self.game = other.game;
     }
 
-    /// Returns `true` if the counts and means of the row are within their limits and do not contradict each other.
+    /// Returns `true` if the numbers of games and the means of the row are within their limits and do not contradict
+    /// each other.
     pub fn is_possible(&self) -> bool {
         let games = self.results.games();
         let mut means = self.means.0.iter().zip(&MEASURES);
@@ -229,9 +231,9 @@ pub fn games_of(rows: &[ResultRow]) -> u64 {
 /// The number of bits of an encoded month, which suffice for all months up to the year 9999.
 pub(super) const MONTH_BITS: u32 = 17;
 
-/// The range of months in the rows of one page, an entry that contains several positions. `first` is the first month. A
-/// row stores its month as a number: 0 if the month is unknown, 1 for `first`, 2 for the next month, and so on. `count`
-/// is the number of possible values of this number.
+/// The range of months in the rows of one page, an index entry that contains several positions. `first` is the first
+/// month. A row stores its month as a number: 0 if the month is unknown, 1 for `first`, 2 for the next month, and so
+/// on. `count` is the number of possible values of this number.
 #[derive(Copy, Clone, Debug)]
 pub(super) struct Months {
     pub(super) first: u32,
@@ -239,8 +241,8 @@ pub(super) struct Months {
 }
 
 impl Months {
-    /// The range for rows that do not store a month, either because the months of all rows are unknown, or because all
-    /// rows belong to the same period.
+    /// The range for rows that do not store a month, because the months of all rows are unknown or all rows belong to
+    /// the same period.
     pub(super) const NONE: Months = Months { first: 0, count: 1 };
 
     /// Returns the range of the known months in `rows`, or [`Months::NONE`] if no month is known.
@@ -291,7 +293,7 @@ impl Months {
 
 /// Encodes the rows of a position and appends them to `out`. The rows must be sorted by move, class (speed and rating
 /// group) and month. `months` is the range of their months. `of_games` is `true` for an index of games, and `false` for
-/// an index of counts, whose rows contain less data.
+/// an index of counts, whose rows contain less data because it has no games.
 pub(super) fn put_moves(rows: &[ResultRow], months: Months, of_games: bool, out: &mut BitWriter) {
     let moves = rows.chunk_by(|a, b| a.mv == b.mv).count();
     out.put_golomb(moves as u64 - 1, 0);
@@ -314,9 +316,8 @@ pub(super) fn put_moves(rows: &[ResultRow], months: Months, of_games: bool, out:
     }
 }
 
-/// Encodes the results and the means of a row, and appends them to `out`. `of_games` is `true` for an index of games,
-/// and `false` for an index of counts. Only an index of games stores the number of unfinished games and, if the row
-/// counts a single game, the id of this game.
+/// Encodes the results and the means of a row, and appends them to `out`. If `of_games` is `true`, the row belongs to
+/// an index of games, and also contains the number of unfinished games and, for a single game, the id of this game.
 fn put_games(row: &ResultRow, of_games: bool, out: &mut BitWriter) {
     let total = row.results.games();
     let Results {
@@ -360,7 +361,8 @@ fn estimated_sum(measure: &Measure, class: Class, games: u64) -> (u64, u32) {
 }
 
 /// Decodes the rows of a position, which has `moves` different moves, and appends them to `rows`. `months` is the range
-/// of their months. `of_games` is `true` for an index of games, and `false` for an index of counts.
+/// of their months. `of_games` is `true` for an index of games, and `false` for an index of counts, which contains no
+/// games.
 ///
 /// Returns `None` if the rows are malformed, if they have more than [`MAX_GAMES`] games in total, or if `rows` would
 /// contain more than `max_rows` rows.
@@ -406,7 +408,8 @@ pub(super) fn take_moves(
 }
 
 /// Decodes the results and the means of a row, and stores them in `row`. `of_games` is `true` for an index of games,
-/// and `false` for an index of counts. Returns `None` if the numbers are malformed or impossible.
+/// and `false` for an index of counts, which contains no games. Returns `None` if the numbers are malformed or
+/// impossible.
 fn take_games(bits: &mut BitReader<'_>, of_games: bool, row: &mut ResultRow) -> Option<()> {
     let total = bits.take_golomb(0)?.checked_add(1)?;
     if total > MAX_GAMES {

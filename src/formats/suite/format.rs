@@ -1,4 +1,4 @@
-//! Formats of suites: writes a suite as PGN or as EPDs, and describes the faults that a check can find.
+//! Writes opening suites as PGN or as EPDs, and describes the faults that a check of a suite can find.
 
 use std::{io::Write, ops::RangeInclusive, path::Path};
 
@@ -31,9 +31,9 @@ pub enum SuiteFormat {
 }
 
 impl SuiteFormat {
-    /// Detects the format of a suite from its text. The suite consists of positions if the first word of a line is the
-    /// board of a FEN or `startpos`, and consists of lines of moves in PGN otherwise. The search ends at the first line
-    /// that begins with a tag, a comment in braces or a move number. Comments of EPD files are skipped.
+    /// Detects the format of a suite from its text. A suite consists of positions if the first word of any line is the
+    /// board of a FEN or `startpos`; otherwise it consists of lines of moves in PGN. The search for such a word ends at
+    /// the first line that begins with a tag, a comment in braces or a move number. Comments of EPD files are skipped.
     pub fn of_text(text: &str) -> SuiteFormat {
         let lines = text.trim_start_matches('\u{feff}').split(['\n', '\r']);
         let lines = lines.filter(|line| !is_epd_comment(line.as_bytes()));
@@ -58,8 +58,8 @@ fn first_word(line: &str) -> Option<&str> {
     words.find(|word| !word.is_empty())
 }
 
-/// Returns `true` if `word` begins with the board of a FEN, which has eight ranks. Pieces in hand, or the other fields
-/// of a FEN in a URL, may follow the board.
+/// Returns `true` if `word` begins with the board of a FEN, which has eight ranks. The board may be followed by pieces
+/// in hand, or by the other fields of a FEN in a URL.
 fn is_board(word: &str) -> bool {
     let board = word.split(['_', '[']).next().unwrap_or_default();
     matches!(board.matches('/').count(), 7 | 8)
@@ -78,8 +78,8 @@ pub fn begin_suite(path: &Path, force: bool) -> Result<BufferedFile> {
 }
 
 /// Writes the entries of `ranking` to `file`, in the order of their ranks. Returns the file, which the caller must
-/// commit, and the number of entries. `suite` contains the options of the suite. `start_of` receives the bytes
-/// [`Ranked::start`] of an entry, and returns the starting position that they identify.
+/// commit, and the number of entries. `suite` contains the options of the suite. `start_of` converts the bytes
+/// [`Ranked::start`] of an entry to the starting position that they identify.
 pub(super) fn write_ranked(
     file: BufferedFile,
     format: SuiteFormat,
@@ -142,20 +142,20 @@ pub(super) fn epd(pos: &VariantPosition, opcodes: bool) -> String {
     epd
 }
 
-/// Returns the comment of a suite entry about the games that played its line or reached its position: the number of
-/// these games, the number of those without a result, and White's score in all others.
+/// Returns the comment of a suite entry about the games that played its line or reached its position. The comment
+/// contains the number of these games, how many of them have no result, and White's score in the others.
 pub(super) fn note_of_games(results: Results) -> String {
     note("game", results)
 }
 
-/// Returns the comment of a suite entry about its last position: how many times games reached this position, and
-/// White's score in these games. A game that reached the position twice counts twice.
+/// Returns the comment of a suite entry that says how many times games reached its last position, and how White scored
+/// in these games. A game that reached the position twice is counted twice.
 pub(super) fn note_of_times(results: Results) -> String {
     note("time", results)
 }
 
 /// Returns a comment with a number of games and White's score, such as `3 games, White scored 50.0%`. `thing` is the
-/// singular of the noun after the number, such as `game`.
+/// noun after the number in the singular, such as `game`.
 fn note(thing: &str, results: Results) -> String {
     let count = results.games();
     let s = if count == 1 { "" } else { "s" };
@@ -174,7 +174,7 @@ fn note(thing: &str, results: Results) -> String {
 pub struct SuiteCheck {
     /// The format: lines of moves in PGN, or positions, one per line of text.
     pub format: SuiteFormat,
-    /// The number of entries that can be read. The other fields except `faults` describe only these entries.
+    /// The number of entries that can be read. All other fields, except the faults, describe only these entries.
     pub entries: u64,
     /// The number of entries whose last position has White to move.
     pub white_to_move: u64,
@@ -182,8 +182,8 @@ pub struct SuiteCheck {
     pub transpositions: u64,
     /// The shortest and the longest line in half-moves, or `None` for positions.
     pub plies: Option<RangeInclusive<usize>>,
-    /// The lowest and the highest evaluation in the EPD operations `ce`, in centipawns from White's view. `None` if
-    /// an entry has no such operation.
+    /// The lowest and the highest evaluation in the EPD operations `ce`, in centipawns from White's point of view, or
+    /// `None` if any entry has no such operation.
     pub evaluations: Option<RangeInclusive<i32>>,
     /// The first [`MAX_FAULTS`](SuiteCheck::MAX_FAULTS) faults, in the order of the entries.
     pub faults: Vec<SuiteFault>,
@@ -196,8 +196,8 @@ impl SuiteCheck {
     pub const MAX_FAULTS: usize = 1000;
 }
 
-/// A fault in a suite. The place of an entry is `line 2` for a position in the second line of the file, or `game 2` for
-/// the second line of moves.
+/// A fault in an opening suite. The place of an entry is, for example, `line 2` for a position on the second line of
+/// the file, or `game 2` for the second game of a PGN.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum SuiteFault {
     /// The entry is not a position, contains an illegal move, or is damaged or incomplete.
@@ -207,13 +207,13 @@ pub enum SuiteFault {
         /// A description of the error in the entry.
         problem: String,
     },
-    /// The game is over after the entry: by mate, stalemate, the rules of a variant, insufficient material, a threefold
-    /// repetition, or the 75-move rule.
+    /// The game is over after the entry, by checkmate, stalemate, the rules of a variant, insufficient material, a
+    /// threefold repetition, or the 75-move rule.
     Over {
         /// The place of the entry.
         place: String,
     },
-    /// The entry repeats an earlier entry: it is the same position, or a line with the same start and the same moves.
+    /// The entry repeats an earlier entry: both are the same position, or lines with the same start and the same moves.
     Repeated {
         /// The place of the entry.
         place: String,
@@ -232,8 +232,9 @@ impl std::fmt::Display for SuiteFault {
     }
 }
 
-/// Reads the evaluation in the EPD operation `ce` of `line`, and returns it in centipawns from White's view. In the
-/// EPD, it is from the view of the side to move, which is `turn`. Returns `None` if `line` contains no such operation.
+/// Returns the evaluation in the EPD operation `ce` of `line`, converted to centipawns from White's point of view. The
+/// EPD states it from the point of view of the side to move, which is `turn`. Returns `None` if `line` contains no such
+/// operation.
 pub(super) fn evaluation(line: &str, turn: Color) -> Option<i32> {
     let operations = line.split_once(" ce ")?.1;
     let own: i32 = operations.split(';').next()?.trim().parse().ok()?;

@@ -1,8 +1,8 @@
-//! Suites that are made from games. Their entries are the lines of moves with which the games begin.
+//! Makes opening suites from games. The entries of such a suite are the lines of moves with which the games begin.
 //!
 //! [`GameLines`] encodes the line of each game as bytes and sorts the encoded lines. The first bytes identify the
-//! position in which the line ends, so lines with the same last position are adjacent, and so are equal lines.
-//! One pass over the sorted lines counts the games of each line and of each position.
+//! position in which the line ends, so sorting makes equal lines and lines with the same last position adjacent. One
+//! pass over the sorted lines counts the games of each line and of each position.
 
 use std::sync::Mutex;
 
@@ -27,8 +27,8 @@ use crate::{
 /// consists of the number of the variant and a 64-bit hash.
 const PREFIX_SIZE: usize = 1 + size_of::<u64>();
 
-/// The opening line of a game, encoded as bytes. It contains the first moves of the game, or the moves that follow a
-/// chosen starting position.
+/// The opening line of a game, encoded as bytes. The line contains the first moves of the game, or the moves that
+/// follow a chosen starting position.
 ///
 /// The bytes contain, in this order: the variant, the identity (a 64-bit hash) of the last position, the FEN or EPD of
 /// the starting position, a null byte, the moves, and the result. The FEN or EPD is empty if the line begins in the
@@ -67,7 +67,7 @@ pub(crate) struct GameLines {
 
 impl GameLines {
     /// Creates an empty collection. `memory` is the memory budget for collecting and ranking lines. Lines that exceed
-    /// it are spilled to temporary files.
+    /// the budget are spilled to temporary files.
     pub(crate) fn new(memory: &Memory) -> GameLines {
         let share = memory.share(2);
         GameLines {
@@ -93,7 +93,7 @@ impl GameLines {
 
     /// Makes a suite from the collected lines, and writes it to `file`. A suite of lines contains each line that was
     /// played in at least `min_game` games. A suite of positions ([`SuiteFormat::Epd`]) contains the last position of
-    /// each line if at least `min_game` games reached this position. The options in `suite` may exclude further
+    /// each line if at least `min_game` games reached this position. The options in `suite` may exclude some of these
     /// entries. Returns the file, which the caller must commit, and statistics about the lines.
     ///
     /// # Errors
@@ -137,7 +137,7 @@ pub(crate) struct LineCounts {
     pub entries: u64,
     /// The number of different lines or, for a suite of positions, of different last positions.
     all: u64,
-    /// The number of games of the line or position that has the most.
+    /// The number of games of the most frequent line or position.
     most: u64,
     /// The number of lines or positions that were left out because they have too few games.
     pub rare: u64,
@@ -199,8 +199,8 @@ impl LineCounts {
     }
 }
 
-/// The state of ranking the lines of games. The ranker reads the sorted lines, groups them by their last position, and
-/// adds those that the suite accepts to a ranking.
+/// A ranker of the opening lines of games. It reads the sorted lines, groups them by their last position, and adds the
+/// lines that the suite accepts to a ranking.
 struct Ranker<'a> {
     format: SuiteFormat,
     suite: &'a Suite,
@@ -210,8 +210,8 @@ struct Ranker<'a> {
 }
 
 impl Ranker<'_> {
-    /// Reads the sorted opening lines of the games from `sorter`, and adds those that the suite accepts to the ranking.
-    /// Lines with the same last position form a group, and `memory` is the memory budget for one group.
+    /// Reads the sorted opening lines of the games from `sorter`, and adds the lines that the suite accepts to the
+    /// ranking. `memory` is the memory budget for one group of lines with the same last position.
     fn rank(&mut self, sorter: &mut TextSorter, memory: &Memory) -> Result<()> {
         let mut open: Option<LineEnd> = None;
         for text in sorter.sorted() {
@@ -285,9 +285,9 @@ impl Ranker<'_> {
         })
     }
 
-    /// Checks whether the last position in `ending` meets the suite's conditions on positions and evaluations. Returns
-    /// `None` if there are such conditions, but no position to check, because the game is over after every line of the
-    /// group.
+    /// Checks whether the last position of the lines in `ending` meets the suite's conditions on positions and
+    /// evaluations. Returns `None` if there are such conditions but the game is over after every line of the group, so
+    /// that there is no position to check.
     fn evaluated(&self, ending: &LineEnd) -> Result<Option<RangeCheck>> {
         let suite = self.suite;
         if suite.evals.is_none() && suite.position.is_none() && !suite.quiet {
@@ -303,9 +303,9 @@ impl Ranker<'_> {
         suite.evaluated(pos).map(Some)
     }
 
-    /// Adds a line to the ranking, unless the game is over after it, or its last move is a capture or a promotion and the
-    /// suite wants quiet ends. `all` contains the results of all games that reached the last position of the line, also
-    /// by other moves.
+    /// Adds a line to the ranking. Does nothing if the game is over after the line, or if the suite accepts only quiet
+    /// lines and the last move is a capture or a promotion. `all` contains the results of all games that reached the
+    /// last position of the line, also by other moves.
     fn add_line(&mut self, line: &CountedLine<'_>, all: Results) -> Result<()> {
         let Some(replayed) = line.replay(self.suite) else {
             return Ok(());
@@ -346,7 +346,7 @@ impl Ranker<'_> {
 
 /// The group of all lines that end in the same position, with the results of their games.
 struct LineEnd {
-    /// The lines whose games have all been added. The numbers of games precede each line.
+    /// The lines whose games have all been added. Each line is preceded by the numbers of its games.
     lines: ByteRun,
     /// The line whose games are being added, which is not in `lines` yet. `line_results` contains its numbers of
     /// games.
@@ -378,8 +378,7 @@ impl LineEnd {
         Ok(())
     }
 
-    /// Ends the open line, which is the line whose games are being added: appends the line and the results of its games
-    /// to the field `lines`.
+    /// Ends the line whose games are being added. Appends this line and the results of its games to the field `lines`.
     fn end_line(&mut self) -> Result<()> {
         let Results {
             white,
@@ -394,7 +393,7 @@ impl LineEnd {
     }
 
     /// Calls `f` with each line of the group and the results of its games. The caller must call
-    /// [`end_line`](LineEnd::end_line) first, because the line that is still open is not in the group yet.
+    /// [`end_line`](LineEnd::end_line) first, because the line whose games were added last is not in the group before.
     fn for_each_line(&self, mut f: impl FnMut(&CountedLine<'_>) -> Result<()>) -> Result<()> {
         let mut texts = self.lines.reader(0);
         while let Some(text) = texts.read_text()? {
@@ -442,11 +441,11 @@ impl LineEnd {
 
 /// The position in which the lines of a group end.
 struct LastPosition {
-    /// The position, with the smallest move counters of all lines.
+    /// The position, with the smallest move counters of any line.
     pos: Keyed<VariantPosition>,
-    /// The opening of the line with the most games.
+    /// The name of the opening, from the line with the most games.
     opening: String,
-    /// Whether the last move of a line changes no material.
+    /// Whether the last move of at least one line is neither a capture nor a promotion.
     has_quiet_move: bool,
 }
 
@@ -489,7 +488,7 @@ impl<'a> CountedLine<'a> {
 
     /// Returns bytes that identify the starting position of the line. They are eight null bytes for the starting
     /// position of standard chess, otherwise the number of the variant and the FEN or EPD. A
-    /// [`SourceSuite`](super::SourceSuite) encodes its first starting position as eight null bytes, too.
+    /// [`SourceSuite`](super::SourceSuite) also encodes its first starting position as eight null bytes.
     fn start_bytes(&self) -> Vec<u8> {
         match (self.variant(), self.start) {
             (Variant::Standard, []) => vec![0; 8],
@@ -497,8 +496,8 @@ impl<'a> CountedLine<'a> {
         }
     }
 
-    /// Replays the line: plays its moves from its starting position. Returns `None` if a move is illegal. Determines
-    /// the opening of the line only if `suite` needs it.
+    /// Plays the moves of the line from its starting position. Returns `None` if a move is illegal. The name of the
+    /// opening is determined only if `suite` needs it.
     fn replay(&self, suite: &Suite) -> Option<Replayed> {
         let mut pos = Keyed::new(start_of(&self.start_bytes()));
         let mut opening = suite.opening(pos.position(), "");
@@ -527,12 +526,12 @@ impl<'a> CountedLine<'a> {
 struct Replayed {
     /// The moves in SAN with move numbers.
     text: String,
-    /// The identities of the positions, from the start to the last.
+    /// The identities of the positions, from the first to the last.
     identities: Vec<u64>,
     /// The last position.
     pos: Keyed<VariantPosition>,
     opening: String,
-    /// Whether the last move changes no material. `true` without moves.
+    /// Whether the last move is neither a capture nor a promotion. It is `true` if the line has no moves.
     has_quiet_move: bool,
 }
 

@@ -1,8 +1,8 @@
 //! Opening suites, which are the lines or positions from which the games of a match between engines start.
 //!
-//! A suite is made in one of two ways. `SourceSuite` follows the moves of a database or a book. `GameLines`
-//! counts the lines that were played in games. Both pass candidates to a `Ranking`, which sorts, limits and
-//! samples them, and both write the suite as PGN or as EPDs. `SuiteFile` reads a suite, to check it or to report
+//! A suite is made in one of two ways. `SourceSuite` follows the moves of a database or a book. `GameLines` counts the
+//! lines that were played in games. In both cases, the candidates are passed to a `Ranking`, which sorts, samples and
+//! limits them, and the suite is written as PGN or as EPDs. `SuiteFile` reads a suite, to check the suite or to report
 //! the results of a match.
 //!
 //! Positions can be filtered by their evaluations ([`EvalRange`]).
@@ -40,17 +40,18 @@ pub use self::{
     strength::{Sample, Sprt, SprtModel, Strength},
 };
 
-/// The options of an opening suite: the length of its lines, which lines or positions it contains, and how they
-/// are written.
+/// The options for making an opening suite: the length of its lines, the conditions on its lines or positions, and how
+/// they are written.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Suite {
-    /// The lengths of the lines, in half-moves. The suite contains lines of each of these lengths. Default: 8 only.
+    /// The range of the lengths of lines, in half-moves. The suite contains lines of each length in this range.
+    /// Default: only 8.
     pub plies: RangeInclusive<usize>,
     /// The maximum number of lines or positions, or `None` for no limit. Entries that come first in the order of the
     /// suite are kept.
     pub limit: Option<usize>,
-    /// The seed of a random order, which depends only on the seed and the positions. `None` sorts by number of games,
-    /// in descending order. Default: `None`.
+    /// The seed for a random order of the entries, which depends only on the seed and the positions. If `None`, which
+    /// is the default, entries are sorted by number of games in descending order.
     pub seed: Option<u64>,
     /// The range of White's score, in percent, in all games that reached the last position of a line. Both bounds are
     /// inclusive. `None` admits every score.
@@ -61,8 +62,8 @@ pub struct Suite {
     /// The range of the evaluations of last positions, or `None` for all positions. Positions without an evaluation
     /// are left out. EPDs contain the evaluation as the operations `acd` and `ce`.
     pub evals: Option<EvalRange>,
-    /// Whether only lines with a quiet end are kept: the last move is no capture, promotion or check, and no capture
-    /// in the last position wins material. A position is kept if one of the lines to it has such a last move.
+    /// Whether to keep only lines with a quiet end: the last move is not a capture, promotion or check, and no capture
+    /// in the last position wins material. A position is kept if at least one line that leads to it has a quiet end.
     pub quiet: bool,
     /// The condition that the last position of a line must meet, or `None` for all positions. The condition is
     /// evaluated in this position alone, without the moves before and after it.
@@ -70,14 +71,14 @@ pub struct Suite {
     /// The maximum number of lines or positions for each ECO code, or `None` for no limit. Entries that come first in
     /// the order of the suite are kept. Entries without a code are not limited.
     pub per_eco: Option<u64>,
-    /// Whether the opening of each entry is written, as the tags `ECO` and `Opening` of a line or as the operation
-    /// `id` of a position. The opening is the name of the last position of the line that has one. If several lines of
-    /// games lead to a position, it has the opening of the line with the most games.
+    /// Whether to write the opening of each entry, as the tags `ECO` and `Opening` of a line or as the operation `id`
+    /// of a position. The opening is that of the last position on the line that has a name. If several lines lead to a
+    /// position, the opening comes from the line with the most games.
     pub tags: bool,
-    /// Whether a line is left out if an earlier line of the suite leads to the same position.
+    /// Whether to leave out a line if an earlier line of the suite leads to the same position.
     pub unique: bool,
-    /// Whether EPDs contain the move counters as the operations `hmvc` and `fmvn`. If several lines lead to a
-    /// position, it has the smallest counters.
+    /// Whether to write the move counters in EPDs, as the operations `hmvc` and `fmvn`. If several lines lead to a
+    /// position, the EPD contains the smallest counters.
     pub opcodes: bool,
     /// The positions in which lines start. Empty for the starting position of the variant.
     pub starts: Vec<VariantPosition>,
@@ -123,7 +124,8 @@ impl Suite {
     }
 
     /// Returns `true` if the last position of a line meets the conditions [`quiet`](Suite::quiet) and
-    /// [`position`](Suite::position). `has_quiet_move` is `true` if the last move of the line changes no material.
+    /// [`position`](Suite::position). `has_quiet_move` tells whether the last move of the line is neither a capture nor
+    /// a promotion.
     fn accepts(&self, pos: &VariantPosition, has_quiet_move: bool) -> bool {
         let holds = |query: &BoardQuery| {
             let mut matcher = query.matcher();
@@ -134,8 +136,8 @@ impl Suite {
             && self.position.as_ref().is_none_or(holds)
     }
 
-    /// Looks up the evaluation of a position, and checks whether it lies in the range that the suite accepts. A suite
-    /// without such a range accepts every position.
+    /// Looks up the evaluation of a position, and checks whether it lies in the range that the suite accepts. Without
+    /// such a range, every position is accepted.
     fn evaluated(&self, pos: &VariantPosition) -> Result<RangeCheck> {
         let range = self.evals.as_ref();
         range.map_or(Ok(RangeCheck::Kept(String::new())), |range| {
@@ -150,8 +152,8 @@ impl Suite {
         balance.or(self.draw_rate.map(|_| "draw-rate"))
     }
 
-    /// Returns the conditions on the last positions of lines that are set: the name of the option of each condition, and
-    /// the advice to give if no line meets the conditions.
+    /// Returns the conditions that the suite sets on the last positions of lines. Each element contains the name of the
+    /// option, and advice for the user if no line meets the conditions.
     fn given_conditions(&self) -> Vec<(&'static str, Advice)> {
         let range = |name| (name, Advice::option("widen the range of {}", name));
         let options = [
@@ -180,8 +182,8 @@ impl Suite {
         given.map(|(name, _)| name).collect()
     }
 
-    /// Returns the problem that no entry meets the conditions of the suite. `entry` describes an entry, and `unevaluated`
-    /// is the number of positions that have no evaluation.
+    /// Creates the error message for a suite whose conditions no entry meets. `entry` is the word for an entry in this
+    /// message, and `unevaluated` is the number of positions that have no evaluation.
     fn no_entry_meets(&self, entry: &str, unevaluated: u64) -> Diagnosis {
         let unknown = without_evaluation(unevaluated);
         let problem = Diagnosis::new(format!("no {entry} meets the conditions{unknown}"));
@@ -207,16 +209,16 @@ impl Suite {
         )
     }
 
-    /// Returns `true` if the suite consists of the entries with the most games, and their number is limited. The search
-    /// for lines may then skip rare lines.
+    /// Returns `true` if the suite contains only a limited number of entries, those with the most games. A search for
+    /// lines may then skip rare lines.
     fn takes_the_commonest(&self) -> bool {
         self.limit.is_some() && self.seed.is_none() && self.per_eco.is_none()
     }
 
-    /// Returns the error message for a suite that would be empty. The message names the most likely reason and a
+    /// Returns the error message for a suite that would be empty. The message states the most likely reason and a
     /// remedy.
     ///
-    /// - `advice`: how the user gets other lines from the source
+    /// - `advice`: advice on how to get other lines from the source
     /// - `longest`: the length in half-moves of the longest line that was found
     /// - `unevaluated`: the number of positions that were left out because they have no evaluation
     /// - `over`: the number of positions that were left out because the game is over
@@ -265,7 +267,7 @@ pub fn half_moves(plies: &RangeInclusive<usize>) -> String {
     }
 }
 
-/// Advice for a suite of which no line begins in its starting positions.
+/// Advice for a user whose suite is empty because no line begins in the given starting positions.
 const OTHER_STARTS: Advice = Advice::option("give other starting positions with {}", "from");
 
 /// A summary of a suite that was made from a database or a book.
@@ -315,7 +317,8 @@ pub fn read_starts(
 }
 
 /// Parses one line of text, which contains a FEN or an EPD. The semicolon after the last operation may be missing.
-/// Returns the position, and `true` if castling rights were dropped because the king or the rook is not on its square.
+/// Returns the position, and `true` if castling rights were dropped because the king or a rook is not on its initial
+/// square.
 fn read_start(line: &str, variant: Variant) -> Result<(VariantPosition, bool), LineError> {
     // Some programs omit the semicolon after the last operation.
     variant
@@ -342,15 +345,15 @@ pub(crate) fn is_chess960_start(epd: &str) -> bool {
     epd.contains("/pppppppp/8/8/8/8/PPPPPPPP/") && epd.ends_with(" w KQkq -")
 }
 
-/// An inclusive range of evaluations that a suite accepts. Mate scores lie outside of every range.
+/// An inclusive range of evaluations that a suite accepts. Mate scores are outside every range.
 #[derive(Clone, PartialEq, Debug)]
 pub struct EvalRange {
-    /// The evaluations in which positions are looked up.
+    /// The store of evaluations in which positions are looked up.
     pub evals: Arc<Evals>,
     /// The lowest and the highest accepted evaluation, in centipawns.
     pub centipawns: (i16, i16),
-    /// Whether the range applies to the absolute value of the evaluation, which is the advantage of either side. If
-    /// `false`, it applies to the evaluation from White's view.
+    /// Whether the range applies to the absolute value of the evaluation, that is, to the advantage of either side. If
+    /// `false`, it applies to the evaluation from White's point of view.
     pub of_either: bool,
 }
 
@@ -388,17 +391,17 @@ impl EvalRange {
 
 /// The result of comparing the evaluation of a position with the range that a suite accepts.
 pub(super) enum RangeCheck {
-    /// The evaluation is in the range. Contains the EPD operations `acd` and `ce` of the evaluation, or an empty
-    /// string if the suite does not filter by evaluation.
+    /// The evaluation is in the range, or the suite does not filter by evaluation. Holds the EPD operations `acd` and
+    /// `ce` of the evaluation, or an empty string without a filter.
     Kept(String),
-    /// The evaluation is outside of the range.
+    /// The evaluation is outside the range.
     LeftOut,
     /// The position has no evaluation.
     Unknown,
 }
 
-/// Returns a phrase for the end of an error message. The phrase says that `count` positions were left out because they
-/// have no evaluation. Returns an empty string if `count` is 0.
+/// Returns the end of an error message, which says that `count` positions were left out because they have no
+/// evaluation. Returns an empty string if `count` is 0.
 pub(super) fn without_evaluation(count: u64) -> String {
     match count {
         0 => String::new(),

@@ -22,18 +22,19 @@ pub(super) struct Candidate<'a> {
     pub text: &'a str,
     /// Bytes that identify the starting position of the entry. The caller chooses them.
     pub start: &'a [u8],
-    /// The identities (hashes) of the positions of a line, from the first to the last. A position has just its own
-    /// identity. The random order depends on the identities. It does not depend on the text, which contains move
+    /// The identities (hashes) of the positions of a line, from the first to the last, or the identity of a single
+    /// position. The random order of a suite depends on the identities rather than on the text, which contains move
     /// counters and varies with the order of the starting positions.
     pub identities: &'a [u64],
     pub games: u64,
-    /// The ECO code and the name of the opening, separated by a blank; empty if the opening is unknown or not needed.
+    /// The ECO code and the name of the opening, separated by a space, or an empty string if the opening is unknown or
+    /// not needed.
     pub opening: &'a str,
     /// The comment of the entry.
     pub note: &'a str,
 }
 
-/// An entry of a suite: a candidate that remains when the limits of the suite have been applied.
+/// An entry of a suite: a candidate that the limits of the suite admit.
 pub(super) struct Ranked {
     pub text: String,
     pub start: Vec<u8>,
@@ -41,11 +42,11 @@ pub(super) struct Ranked {
     pub note: String,
 }
 
-/// The maximum number of entries of a suite. A larger suite is an error, because no match needs that many.
+/// The maximum number of entries of a suite. A larger suite is an error, because no match needs that many entries.
 pub(super) const MAX_ENTRIES: usize = 4_000_000;
 
-/// A ranking of the candidates for a suite. It sorts them, and selects as many of the first ones as the limits of the
-/// suite allow. Candidates that exceed the memory budget are spilled to temporary files.
+/// A ranking of the candidates for a suite. The ranking sorts the candidates and selects the first of them, as many as
+/// the limits of the suite allow. Candidates that exceed the memory budget are spilled to temporary files.
 pub(super) struct Ranking<'a> {
     suite: &'a Suite,
     /// The path of the suite, for error messages.
@@ -63,10 +64,10 @@ pub(super) struct Ranking<'a> {
     /// several entries may lead to the same position. The number is correct only after [`ranked`](Ranking::ranked) was
     /// called.
     pub repeated: Option<u64>,
-    /// The number of candidates added so far if every candidate becomes an entry, otherwise `None`.
+    /// The number of candidates added so far, or `None` if not every candidate becomes an entry.
     all: Option<usize>,
     ranked: TextSorter,
-    /// The candidate that ranks first for each position, if a position may occur only once.
+    /// A sorter that finds the first-ranked candidate for each position, if a position may occur only once.
     by_position: Option<TextSorter>,
 }
 
@@ -106,8 +107,8 @@ impl<'a> Ranking<'a> {
     }
 
     /// Checks whether a position can be an entry of the suite, and returns its evaluation as EPD operations. The
-    /// returned string is empty if the suite does not filter by evaluation. `has_quiet_move` is `true` if the last move
-    /// before the position changes no material.
+    /// returned string is empty if the suite does not filter by evaluation. `has_quiet_move` tells whether the last
+    /// move before the position is neither a capture nor a promotion.
     ///
     /// Returns `None` if the position cannot be an entry, and increments the counter for the reason: `over` if the game
     /// is over, `unevaluated` if the position has no evaluation, or `outside` if the evaluation is out of range or
@@ -202,9 +203,9 @@ impl<'a> Ranking<'a> {
         }))
     }
 
-    /// Returns the sort key of a candidate; smaller keys come first. If the suite has a seed, the key is a hash of the
-    /// candidate's positions and the seed, which gives a random order. Otherwise, candidates with many games get small
-    /// keys, and come first.
+    /// Returns the sort key of a candidate. Candidates with smaller keys come first. If the suite has a seed, the key
+    /// is a hash of the candidate's positions and the seed, which results in a random order. Otherwise, candidates with
+    /// more games get smaller keys.
     fn rank(&self, candidate: &Candidate<'_>) -> u64 {
         match self.suite.seed {
             None => u64::MAX - candidate.games,
@@ -233,8 +234,8 @@ fn too_many(path: &Path, suite: &Suite) -> Error {
     Error::too_large(path, problem)
 }
 
-/// Decodes an encoded candidate that becomes an entry of the suite. `ranked` must not contain the sort key that
-/// precedes the candidate in the ranking.
+/// Decodes a candidate that becomes an entry of the suite. `ranked` must not include the sort key that precedes the
+/// encoded candidate in the ranking.
 fn read(ranked: &[u8]) -> Ranked {
     let mut parts = ranked.splitn(2, |byte| *byte == 0);
     let (text, rest) = (parts.next(), parts.next());

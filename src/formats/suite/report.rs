@@ -1,5 +1,5 @@
-//! Suites that are read from a file, and reports about matches that were played from them. The results of a match
-//! are grouped by exit, which is the position in which an entry of the suite ends.
+//! Reads opening suites, and reports the results of matches that were played from them. The results of a match are
+//! grouped by exit, the position in which an entry of the suite ends.
 
 use std::{
     borrow::Cow, collections::VecDeque, hash::Hash, io::Write, num::NonZeroU64, ops::Range,
@@ -68,13 +68,14 @@ pub struct SuiteFile {
     by_position: FxHashMap<u64, usize>,
     /// The index of the exit of each line, by the [`LineKey`] of the line.
     by_line: FxHashMap<LineKey, usize>,
-    /// The number of the first entry with a start and moves, by the identity of the start and the text of the moves.
+    /// The number of the first entry that consists of certain moves. The key contains the identity of the starting
+    /// position and the text of the moves.
     by_moves: FxHashMap<(u64, String), usize>,
     longest: usize,
 }
 
-/// A key by which a line of a suite is found without storing its moves. It consists of the length of the line in
-/// half-moves, and the identities (hashes) of its first and last position.
+/// A key that identifies a line of a suite without its moves: the length of the line in half-moves, and the identities
+/// (hashes) of its first and last position.
 type LineKey = (usize, u64, u64);
 
 #[derive(Debug)]
@@ -87,10 +88,11 @@ struct SuiteEntry {
     text: Range<usize>,
     exit: usize,
     plies: Option<usize>,
-    /// The number of the first equal entry, which has the same position or, for a line, the same start and moves.
+    /// The number of the first entry that is equal to this one: the same position, or a line with the same start and
+    /// moves.
     first: usize,
     is_over: bool,
-    /// A description of a defect that did not prevent parsing the entry, or `None`.
+    /// A description of a defect that did not prevent the entry from being parsed, or `None`.
     defect: Option<Cow<'static, str>>,
     turn: Color,
 }
@@ -115,8 +117,8 @@ struct Exit {
     opening: Option<String>,
 }
 
-/// An entry of a suite that was parsed, but is not yet assigned to an exit. An exit is the position in which one or
-/// more entries end.
+/// An entry of a suite that was parsed, but is not yet assigned to an exit. An exit is a position in which one or more
+/// entries end.
 struct ParsedEntry {
     /// The number of the line of text that contains a position, or of the game that contains a line of moves, from 1.
     place: usize,
@@ -126,13 +128,14 @@ struct ParsedEntry {
     opening: Option<String>,
     /// Whether the game is over after the entry.
     is_over: bool,
-    /// A description of a defect that did not prevent parsing the entry, such as impossible castling rights, or `None`.
+    /// A description of a defect that did not prevent the entry from being parsed, such as impossible castling rights,
+    /// or `None`.
     defect: Option<Cow<'static, str>>,
 }
 
 impl SuiteFile {
-    /// Parses a suite from `text`. Positions and moves must be legal in `variant`. `path` is the path of the suite,
-    /// which error messages name.
+    /// Parses a suite from `text`. Positions and moves must be legal in `variant`. `path` is the path of the suite, for
+    /// error messages.
     ///
     /// # Errors
     ///
@@ -182,8 +185,9 @@ impl SuiteFile {
         Ok(suite)
     }
 
-    /// Returns an error message that contains the problem of the first entry that could not be parsed, and lists the
-    /// places of the next [`MAX_LISTED`](UnreadableEntry::MAX_LISTED). Returns `None` if every entry was parsed.
+    /// Returns an error message about the entries that could not be parsed, or `None` if every entry was parsed. The
+    /// message describes the problem of the first such entry, and lists the places of up to
+    /// [`MAX_LISTED`](UnreadableEntry::MAX_LISTED) others.
     fn unreadable_text(&self) -> Option<String> {
         let (first, others) = self.unreadable.split_first()?;
         let mut text = format!("{}: {}", first.place, first.problem);
@@ -328,22 +332,22 @@ impl SuiteFile {
     ///
     /// The exit of a game is the first of these that exists:
     ///
-    /// 1. The position after the last book move, if it is an exit. Book moves are the first moves of the game that
-    ///    have the comment `book` or `book/...`, which match programs write.
+    /// 1. The position after the last book move, if it is an exit. Book moves are the first moves of the game that have
+    ///    the comment `book` or `book/...`, which match programs write.
     /// 2. The exit of the longest line of the suite with which the game begins.
     /// 3. The position in the `FEN` tag of the game, if it is an exit.
     ///
     /// Two games with the same exit form a pair if the same two players played them in the same round with swapped
-    /// colors. The tag `Round` contains a round (`7`), or a round and the number of a game (`7.1`). Games 1 and 2 of
-    /// a round are a pair, games 3 and 4 are the next pair, and so on. If two players have no such pair, their rounds
-    /// are ignored: the first game of an exit with one color is paired with the first game with swapped colors, and
-    /// so on. Pairs with an unfinished game are not counted.
+    /// colors. The tag `Round` contains the number of the round (`7`), or the numbers of the round and the game
+    /// (`7.1`). Games 1 and 2 of a round form a pair, games 3 and 4 form the next pair, and so on. If two players have
+    /// no such pair, their rounds are ignored: from each exit, the first game with one distribution of colors is paired
+    /// with the first game with the colors swapped, and so on. Pairs with an unfinished game are not counted.
     ///
     /// # Errors
     ///
-    /// Returns an error if an input cannot be read, if no game has an exit, or if the player [`ReportOptions::first`]
-    /// has no game with an exit. Returns [`ErrorKind::TooLarge`](crate::ErrorKind::TooLarge) if the games and players
-    /// need more memory than [`Games::memory`].
+    /// Returns an error if an input cannot be read, if no game has an exit, or if the player named in
+    /// [`ReportOptions::first`] has no game with an exit. Returns [`ErrorKind::TooLarge`](crate::ErrorKind::TooLarge)
+    /// if the games and players need more memory than [`Games::memory`].
     pub fn report(&self, games: &Games<'_>, options: &ReportOptions) -> Result<MatchReport> {
         let mut results = MatchCounts::new(self.exits.len());
         if let Some(name) = &options.first {
@@ -432,11 +436,11 @@ impl SuiteFile {
     }
 
     /// Writes a copy of the suite without its one-sided entries to `file`, and commits the file, which means that it is
-    /// renamed to its target. Returns the number of entries that were written. An entry is one-sided if `report`
-    /// contains at least [`ReportOptions::min_pairs`] pairs of games that were played from the last position of the
-    /// entry, and if one color won all games from this position.
+    /// renamed to its target. Returns the number of entries that were written. An entry is one-sided if one color won
+    /// all games from its last position, and `report` contains at least [`ReportOptions::min_pairs`] pairs of such
+    /// games.
     ///
-    /// The function [`begin_suite`](super::begin_suite) creates `file`.
+    /// Use [`begin_suite`](super::begin_suite) to create `file`.
     ///
     /// # Errors
     ///
@@ -482,12 +486,11 @@ const ADVICE_ON_POSITIONS: &str = ": give games with the position in the tag FEN
 /// Options for the report of a match.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ReportOptions {
-    /// The player from whose view pairs are counted. If `None`, pairs are counted from the view of the player whom the
-    /// games name first.
+    /// The player from whose point of view pairs are counted, or `None` for the player who is named first in the games.
     pub first: Option<String>,
-    /// The minimum number of pairs that an exit needs to be called one-sided.
+    /// The minimum number of pairs of games that an exit, a final position of the suite, needs to be called one-sided.
     pub min_pairs: NonZeroU64,
-    /// The sequential probability ratio test (SPRT) for which log-likelihood ratios are calculated, or `None`.
+    /// The sequential probability ratio test (SPRT) for which log-likelihood ratios are calculated, if any.
     pub sprt: Option<Sprt>,
 }
 
@@ -556,9 +559,9 @@ fn positions(text: &str, variant: Variant) -> impl Iterator<Item = ReadEntry> {
     })
 }
 
-/// Describes a defect in `line` that did not prevent parsing it. `line` is an EPD or a FEN, and `pos` is its position.
-/// Returns `None` if there is no defect. `has_dropped_rights` is `true` if castling rights were dropped because the
-/// king or the rook is not on its square. `is_cut` is `true` if no line break follows.
+/// Describes a defect in an EPD or a FEN that did not prevent it from being parsed. Returns `None` if there is no
+/// defect. `line` is the text, and `pos` is its position. `has_dropped_rights` is `true` if castling rights were
+/// dropped because the king or a rook is not on its initial square. `is_cut` is `true` if no line break follows.
 fn defect_of_position(
     line: &str,
     pos: &VariantPosition,
@@ -600,8 +603,8 @@ fn defect_of_position(
     Some(problem)
 }
 
-/// Returns `true` if a side has more than eight pawns and promoted pieces. Returns `false` in variants in which this is
-/// possible.
+/// Returns `true` if a side has more than eight pawns and promoted pieces. Always returns `false` for variants in which
+/// this is possible.
 fn has_too_many_pieces(pos: &VariantPosition) -> bool {
     if matches!(pos.variant(), VariantName::Crazyhouse | VariantName::Horde) {
         return false;
@@ -645,10 +648,10 @@ fn lines_of(text: &str) -> impl Iterator<Item = ReadEntry> {
     })
 }
 
-/// The description of a tag that cannot be read, or is not closed.
+/// The description of a defect: a tag that cannot be read, or is not closed.
 const DAMAGED_TAG: &str = "a tag is damaged";
 
-/// Returns `true` if `line`, a line of text among tags, begins a tag that it does not close.
+/// Returns `true` if `line`, a line of text among the tags of a game, begins a tag but does not close it.
 fn is_unclosed_tag(line: &str) -> bool {
     let mut parts = line.split('"');
     let end = parts.clone().next_back();
@@ -656,8 +659,8 @@ fn is_unclosed_tag(line: &str) -> bool {
         && (parts.nth(2).is_none() || !end.is_some_and(|end| end.contains(']')))
 }
 
-/// Parses the game that `reader` has begun as a line of a suite. If the game cannot be parsed, returns an error
-/// message. `text` is the text of the suite, and `place` is the number of the game.
+/// Parses the game that `reader` has begun as a line of a suite, or returns an error message. `text` is the text of the
+/// suite, and `place` is the number of the game.
 fn line_of(reader: &mut GameReader<'_>, text: &str, place: usize) -> Result<ParsedEntry, String> {
     let begin = reader.game_offset();
     let has_unclosed_tag = text[begin..reader.tags_end()].lines().any(is_unclosed_tag);
@@ -735,8 +738,7 @@ struct MatchGame {
     exit: Option<usize>,
 }
 
-/// The number of pairs of games in which a player scored 0, 0.5, 1, 1.5 and 2 points from both games of the pair, in
-/// this order.
+/// The numbers of pairs of games in which a player scored 0, 0.5, 1, 1.5 and 2 points in total, in this order.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug, Serialize)]
 pub struct Pentanomial(pub [u64; 5]);
 
@@ -745,7 +747,7 @@ impl Pentanomial {
         self.0.iter().sum()
     }
 
-    /// Returns the number of games that are not in a pair. `games` is the number of all games.
+    /// Returns the number of games that do not belong to a pair. `games` is the total number of games.
     fn unpaired(self, games: u64) -> u64 {
         games - 2 * self.pairs()
     }
@@ -755,17 +757,17 @@ impl Pentanomial {
 /// position in which an entry of the suite ends.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct MatchReport {
-    /// The number of games that belong to an exit and have a result.
+    /// The number of games with a result that were played from an exit.
     pub games: u64,
-    /// The number of games that belong to an exit and have no result.
+    /// The number of games without a result that were played from an exit.
     pub unfinished: u64,
-    /// The number of games that belong to no exit.
+    /// The number of games that were not played from any exit.
     pub unmatched: u64,
-    /// The share of draws among `games`, in percent, or `None` without games.
+    /// The share of draws among `games`, in percent, or `None` if there are no games.
     pub draw_rate: Option<f64>,
-    /// The test that [`ReportOptions::sprt`] requests.
+    /// The sequential probability ratio test that [`ReportOptions::sprt`] requests.
     pub sprt: Option<Sprt>,
-    /// The results of each two players who met, in the order of their first games.
+    /// The results of each pair of players who met, in the order of their first games.
     pub encounters: Vec<Encounter>,
     /// The results of the exits, in the order of the suite.
     pub exits: Vec<ExitResults>,
@@ -777,7 +779,7 @@ pub struct MatchReport {
 /// The results of two players against each other in a match.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Encounter {
-    /// The player that [`ReportOptions::first`] names, otherwise the player who comes first in the games.
+    /// The player named in [`ReportOptions::first`] or, without this option, the one who is named first in the games.
     pub first: String,
     /// The opponent of the first player.
     pub second: String,
@@ -787,10 +789,10 @@ pub struct Encounter {
     /// The pairs of games, from the view of the first player.
     #[serde(rename = "pentanomial")]
     pub pairs: Pentanomial,
-    /// The number of games that are not in a pair.
+    /// The number of games that do not belong to a pair.
     pub unpaired: u64,
-    /// How much stronger the first player is than the second. If there are pairs, games that are not in a pair do not
-    /// count.
+    /// An estimate of how much stronger the first player is than the second. If there are pairs of games, only these
+    /// pairs are used.
     #[serde(flatten)]
     pub strength: Strength,
 }
@@ -803,7 +805,7 @@ pub struct ExitResults {
     pub entry: usize,
     /// The EPD of the position.
     pub epd: String,
-    /// The moves of the line that leads to the position, in SAN. `None` if the suite consists of positions.
+    /// The moves of the line that leads to the position, in SAN, or `None` if the suite consists of positions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub line: Option<String>,
     /// The opening, from the tags `ECO` and `Opening` or the operation `id`. `None` if the suite does not name it.
@@ -812,25 +814,25 @@ pub struct ExitResults {
     /// The results, which are serialized from the view of White.
     #[serde(flatten, serialize_with = "view_of_white")]
     pub results: Results,
-    /// The share of draws, in percent, or `None` without games.
+    /// The share of draws, in percent, or `None` if there are no games.
     pub draw_rate: Option<f64>,
     /// The pairs of games, each from the view of the first player of its [`Encounter`].
     #[serde(rename = "pentanomial")]
     pub pairs: Pentanomial,
     /// The number of pairs in which one color won both games.
     pub one_sided_pairs: u64,
-    /// The number of games that are not in a pair.
+    /// The number of games that do not belong to a pair.
     pub unpaired: u64,
-    /// Whether the exit has at least [`ReportOptions::min_pairs`] pairs, and one color won all of its games.
+    /// Whether the exit has at least [`ReportOptions::min_pairs`] pairs and one color won all games.
     #[serde(rename = "one_sided")]
     pub is_one_sided: bool,
-    /// How much stronger the first players of the [`Encounter`]s are in the games from this exit. If there are pairs,
-    /// games that are not in a pair do not count.
+    /// An estimate of how much stronger the first players of the [`Encounter`]s are in games from this exit. If there
+    /// are pairs of games, only these pairs are used.
     #[serde(flatten)]
     pub strength: Strength,
 }
 
-/// Serializes `wins`, `draws` and `losses` of White, and `unfinished`.
+/// Serializes results as the fields `wins`, `draws` and `losses`, from White's point of view, and `unfinished`.
 fn view_of_white<S: Serializer>(
     results: &Results,
     serializer: S,
@@ -845,7 +847,7 @@ fn view_of_white<S: Serializer>(
     WhiteView { stats, unfinished }.serialize(serializer)
 }
 
-/// Returns the share of draws in percent, or `None` if no game has a result.
+/// Returns the share of draws among games with a result, in percent, or `None` if there are no such games.
 fn draw_rate(results: Results) -> Option<f64> {
     let games = results.finished();
     (games > 0).then(|| results.draws as f64 * 100.0 / games as f64)
@@ -861,10 +863,10 @@ struct EncounterGame {
 }
 
 /// Forms pairs of games between two players. Each game is paired with the earliest game that has the same key, swapped
-/// colors and no partner yet. `key` returns the key of a game: what the two games of a pair must have in common, such
-/// as the exit and the round. A game without a key (`None`) gets no partner.
+/// colors and no partner yet. `key` returns the properties that the two games of a pair must have in common, such as
+/// the exit and the round. A game for which `key` returns `None` gets no partner.
 ///
-/// If `is_self_play` is `true`, both players are the same, and colors are ignored.
+/// If `is_self_play` is `true`, the two players are the same, and colors are ignored.
 fn paired<K: Hash + Eq>(
     games: &[EncounterGame],
     is_self_play: bool,
@@ -898,8 +900,8 @@ fn check_memory(results: &MatchCounts, games: &Games<'_>) -> Result<()> {
     }
 }
 
-/// An upper bound on the memory in bytes for one game of a match. Each game has an entry in a list, which grows by
-/// doubling. It also has entries in the tables that are used to find pairs.
+/// An upper bound on the memory in bytes for one game of a match. Each game takes an entry in a list, which grows by
+/// doubling, and entries in the tables that are used to find pairs.
 const BYTES_PER_GAME: usize = 160;
 
 /// An upper bound on the memory in bytes for the data of two players who played each other, not counting their games.
@@ -925,12 +927,12 @@ struct MatchCounts {
     names: Vec<String>,
     numbers: FxHashMap<String, usize>,
     exits: Vec<ExitCounts>,
-    /// The games of each two players. The key contains the numbers of the players, the lower number first.
+    /// The games between each pair of players. The key contains the numbers of the players, the lower number first.
     encounters: FxHashMap<[usize; 2], Vec<EncounterGame>>,
     /// The keys of `encounters`, in the order of the first games.
     order: Vec<[usize; 2]>,
     unmatched: u64,
-    /// An upper bound on the memory of the games and players, in bytes.
+    /// An upper bound on the memory that the games and players take, in bytes.
     bytes: usize,
 }
 
@@ -985,9 +987,9 @@ impl MatchCounts {
         });
     }
 
-    /// Forms pairs from `games`, the games between `players`, and returns the results of these two players against each
-    /// other. A pair consists of two games from the same exit with swapped colors. Also adds the result of each pair to
-    /// its exit. A pair with an unfinished game is not counted.
+    /// Forms pairs of games from `games`, the games between the two `players`, and returns the results of these players
+    /// against each other. A pair consists of two games from the same exit with swapped colors. Also adds the result of
+    /// each pair to the results of its exit. A pair with an unfinished game is not counted.
     fn encounter(
         &mut self,
         players: [usize; 2],

@@ -1,16 +1,15 @@
-//! Suites that are made from a database or a book.
+//! Makes opening suites from the moves of a database or a book.
 //!
-//! Suites of lines are found by a depth-first search. If only the lines with the most games are wanted, the
-//! search is repeated with lower and lower ranges of numbers of games ([`GamesRange`]), so that rare lines are never
-//! examined.
+//! Suites of lines are found by a depth-first search. If only the lines with the most games are wanted, the search is
+//! repeated for smaller and smaller numbers of games ([`GamesRange`]), so that rare lines are never examined.
 //!
-//! Suites of positions are found by a breadth-first search. A level contains the paths to all positions after the
-//! same number of half-moves. It is sorted, so that all paths to the same position are adjacent and the moves of
-//! the position are looked up only once.
+//! Suites of positions are found by a breadth-first search. A level contains the paths to all positions after the same
+//! number of half-moves. It is sorted, so that all paths to the same position are adjacent and the moves of the
+//! position are looked up only once.
 //!
-//! The walk of `formats::walk` cannot replace these searches, because it continues each position once, at its smallest
-//! depth. A suite contains every line, and every position that a line reaches after exactly the required number of
-//! half-moves, with the weights of all moves that lead to it.
+//! The walk of `formats::walk` cannot replace these searches, because that walk continues each position only once, at
+//! its smallest depth. A suite contains every line, and every position that a line reaches after exactly the required
+//! number of half-moves, with the weights of all moves that lead to it.
 
 use std::path::Path;
 
@@ -36,8 +35,8 @@ use crate::{
 /// the book or database from which the suite is made has no results for the position.
 pub(crate) type ResultsOf<'a> = &'a dyn Fn(&Keyed<VariantPosition>) -> Result<Option<Results>>;
 
-/// Advice for error messages about a suite. It says how to get more or fewer moves from the book or database from which
-/// the suite is made.
+/// Advice for error messages about a suite: how to get more or fewer moves from the book or database from which the
+/// suite is made.
 #[derive(Debug)]
 pub(crate) struct SourceAdvice {
     /// How the user can get more moves, or `None` if the suite already contains all moves.
@@ -50,7 +49,7 @@ pub(crate) struct SourceAdvice {
 /// `starts`, which must not be empty.
 pub(crate) struct SourceSuite<'a, S> {
     pub source: &'a S,
-    /// The path of the book or database, which the error about an empty suite names.
+    /// The path of the book or database, for the error message about an empty suite.
     pub path: &'a Path,
     pub results: ResultsOf<'a>,
     pub starts: &'a [VariantPosition],
@@ -62,8 +61,7 @@ pub(crate) struct SourceSuite<'a, S> {
 }
 
 impl<S: MoveSource> SourceSuite<'_, S> {
-    /// Writes the suite to `file` in the format `format`, and commits the file, which means that it is renamed to its
-    /// target.
+    /// Writes the suite to `file` in the format `format`, and commits the file: renames it to its target.
     ///
     /// # Errors
     ///
@@ -101,8 +99,8 @@ impl<S: MoveSource> SourceSuite<'_, S> {
     }
 }
 
-/// The maximum number of lines that a search extends before it gives up. To extend a line means to look up the moves
-/// that follow it. A search without this limit might never finish, because transpositions multiply the number of lines.
+/// The maximum number of lines that a search extends before it gives up. To extend a line is to look up the moves that
+/// follow it. Without this limit, a search might never finish, because transpositions multiply the number of lines.
 const MAX_EXTENDED_LINES: u64 = if cfg!(test) { 8_000 } else { 8_000_000 };
 
 /// A line of moves in a search for the lines of a suite. The search extends the line until it has the length that the
@@ -114,10 +112,10 @@ struct SuiteLine {
     /// The identities (hashes) of the positions, from the first to the last.
     identities: Vec<u64>,
     opening: String,
-    /// Whether the last move changes no material. `true` without moves.
+    /// Whether the last move is neither a capture nor a promotion. It is `true` if the line has no moves.
     has_quiet_move: bool,
-    /// The number of games of the move in the line that has the fewest. This is an upper bound on the number of games
-    /// in which the whole line was played.
+    /// The number of games of the rarest move in the line, which is an upper bound on the number of games in which the
+    /// whole line was played.
     games: u64,
     /// The estimated share of all lines that begin with this one, from 0 to 1.
     portion: f64,
@@ -125,8 +123,8 @@ struct SuiteLine {
 
 impl SuiteLine {
     /// Returns a copy of this line, extended by the move `mv`. `portion` is the estimated share of the whole search
-    /// that the extended line and its continuations take, from 0 to 1. It is used to calculate the progress. The
-    /// opening is updated only if `suite` needs it.
+    /// that the extended line and its continuations take, from 0 to 1. This share is used to calculate the progress.
+    /// The name of the opening is updated only if `suite` needs it.
     fn then(&self, mv: &TreeMove, portion: f64, suite: &Suite) -> SuiteLine {
         let pos = self.pos.position();
         let mut text = self.text.clone();
@@ -147,7 +145,7 @@ impl SuiteLine {
 
 impl<S: MoveSource> SourceSuite<'_, S> {
     /// Searches for the lines of the suite and ranks them. Returns the ranking, and `true` if the search stopped early
-    /// because it had extended [`MAX_EXTENDED_LINES`] lines. `path` is the file that error messages name.
+    /// because it had extended [`MAX_EXTENDED_LINES`] lines. `path` is the path of the suite, for error messages.
     pub(super) fn rank_lines(&self, path: &Path) -> Result<(Ranking<'_>, bool)> {
         let mut lines = LineSearch {
             of: self,
@@ -201,7 +199,8 @@ impl<S: MoveSource> SourceSuite<'_, S> {
 struct GamesRange {
     /// The minimum, inclusive.
     least: u64,
-    /// The upper bound, exclusive, or `None` for no bound. Lines with more games were found in earlier passes.
+    /// The upper bound, exclusive, or `None` for no bound. Lines with at least this many games were found in earlier
+    /// passes.
     below: Option<u64>,
     /// Whether all lines in the range have the same number of games.
     is_one_number: bool,
@@ -215,17 +214,17 @@ impl GamesRange {
         is_one_number: false,
     };
 
-    /// An empty range. The first pass of a search uses it, because this pass finds no lines, but only determines the
-    /// highest number of games of any line.
+    /// An empty range for the first pass of a search, which finds no lines, but only determines the highest number of
+    /// games of any line.
     const NONE: GamesRange = GamesRange {
         least: u64::MAX,
         ..GamesRange::ALL
     };
 
-    /// Returns the range for the next pass, which ends where this range begins. `next` is the highest number of games
-    /// of any line below this range. After the empty range [`GamesRange::NONE`], the next range begins at `next`. After
-    /// any other range, it begins at `next` or an eighth below the lower end of this range, whichever is lower. This
-    /// keeps the number of passes small.
+    /// Returns the range for the next pass, whose upper end is the lower end of this range. `next` is the highest
+    /// number of games of any line below this range. If this range is the empty range [`GamesRange::NONE`], the minimum
+    /// of the next range is `next`. Otherwise, its minimum is `next` or an eighth below the minimum of this range,
+    /// whichever is lower, which keeps the number of passes small.
     fn after(self, next: u64) -> GamesRange {
         let least = match self.least {
             u64::MAX => next,
@@ -247,9 +246,9 @@ impl GamesRange {
 struct LineSearch<'a, S> {
     of: &'a SourceSuite<'a, S>,
     ranking: Ranking<'a>,
-    /// The last positions of the lines found so far, if a position may occur only once.
+    /// The last positions of the lines found so far, if each position may occur only once.
     ends: Option<SpillingSet>,
-    /// The number of lines found so far or, if a position may occur only once, of their different last positions.
+    /// The number of lines found so far or, if each position may occur only once, of their different last positions.
     found: u64,
     looked_at: u64,
     band: GamesRange,
@@ -280,10 +279,10 @@ impl<S: MoveSource> LineSearch<'_, S> {
         }
     }
 
-    /// Makes one pass of the search, from all starting positions. Finds the lines whose number of games lies in the
-    /// field `band`, the range of this pass. `wanted` is the number of lines that the suite still needs. The search
-    /// from a starting position may end early when it has found `wanted` lines (see [`find_from`](Self::find_from)).
-    /// Returns `false` if the pass stopped early because the search had extended [`MAX_EXTENDED_LINES`] lines.
+    /// Makes one pass of the search, from all starting positions. Finds the lines whose number of games lies in `band`,
+    /// the range of this pass. `wanted` is the number of lines that the suite still needs. The search from a starting
+    /// position may end early when it has found `wanted` lines (see [`find_from`](Self::find_from)). Returns `false` if
+    /// the pass stopped early because the search had extended [`MAX_EXTENDED_LINES`] lines.
     fn find_in_band(&mut self, wanted: u64) -> Result<bool> {
         let starts = self.of.starts;
         let portion = 1.0 / starts.len() as f64;
@@ -296,11 +295,11 @@ impl<S: MoveSource> LineSearch<'_, S> {
     }
 
     /// Makes one pass of the search from one starting position, `start`. If the range of the pass contains only one
-    /// number of games, stops when `wanted` lines have been found: lines with equal numbers of games are ranked by
-    /// their text, and the search finds them in this order, so further lines would rank lower. `start_bytes` are the
-    /// bytes that identify `start` in the ranking. `portion` is the share of this starting position in the displayed
-    /// progress. Returns `false` if the pass stopped early because the search had extended [`MAX_EXTENDED_LINES`]
-    /// lines.
+    /// number of games, the pass stops when `wanted` lines have been found. Further lines would rank lower, because
+    /// lines with equal numbers of games are ranked by their text, and the search finds them in this order.
+    /// `start_bytes` are the bytes that identify `start` in the ranking. `portion` is the share of this starting
+    /// position in the displayed progress. Returns `false` if the pass stopped early because the search had extended
+    /// [`MAX_EXTENDED_LINES`] lines.
     fn find_from(
         &mut self,
         start_bytes: &[u8],
@@ -371,8 +370,8 @@ impl<S: MoveSource> LineSearch<'_, S> {
         Ok(())
     }
 
-    /// Adds a line of a required length to the ranking if the last position of the line passes the filters of the
-    /// suite. `start_bytes` are the bytes that identify the starting position of the line in the ranking.
+    /// Adds a line that has a required length to the ranking, if its last position passes the filters of the suite.
+    /// `start_bytes` are the bytes that identify the starting position of the line in the ranking.
     fn take(&mut self, start_bytes: &[u8], line: &SuiteLine) -> Result<()> {
         let results = (self.of.results)(&line.pos)?;
         let is_kept = self.of.suite.keeps(results);
@@ -407,7 +406,7 @@ const MAX_PATHS: usize = 64;
 
 impl<S: MoveSource> SourceSuite<'_, S> {
     /// Searches for the positions in which the lines of the suite end, and ranks them. The returned ranking is empty if
-    /// no line has the length that the suite requires. `path` is the file that error messages name.
+    /// no line has the length that the suite requires. `path` is the path of the suite, for error messages.
     pub(super) fn rank_positions(&self, path: &Path) -> Result<Ranking<'_>> {
         let (suite, starts) = (self.suite, self.starts);
         let mut done = FractionalProgress::new(self.meter);
@@ -459,8 +458,8 @@ impl<S: MoveSource> SourceSuite<'_, S> {
     }
 
     /// Adds a position to `ranking` if it passes the filters of the suite. `ply` is the number of half-moves to the
-    /// position. `ranked` contains the identities of the positions that were passed to this function before, or `None`
-    /// if a position is passed only once.
+    /// position. `ranked` contains the identities of the positions that were passed to this function before, or is
+    /// `None` if each position is passed only once.
     fn rank_position(
         &self,
         reached: &PositionPaths,
@@ -502,7 +501,7 @@ struct LinePath {
     /// The identities (hashes) of the earlier positions on the path that a later move could repeat, sorted in
     /// ascending order.
     before: Vec<u64>,
-    /// Whether the last move changes no material. `true` without moves.
+    /// Whether the last move is neither a capture nor a promotion. It is `true` if the path has no moves.
     has_quiet_move: bool,
     /// The weight of the last move, or 0 if another path already includes this weight.
     weight: u64,
@@ -512,10 +511,10 @@ struct LinePath {
 
 /// A position that the breadth-first search has reached, with the paths that lead to it.
 struct PositionPaths {
-    /// The paths, at least one. A line must not repeat a position, so each path allows different continuations. A
-    /// path is stored only if it allows a continuation that no earlier path allows.
+    /// The paths, of which there is at least one. A line must not repeat a position, so different paths allow different
+    /// continuations. A path is stored only if it allows a continuation that no earlier path allows.
     paths: Vec<LinePath>,
-    /// Whether the last move of a path changes no material.
+    /// Whether the last move of at least one path is neither a capture nor a promotion.
     has_quiet_move: bool,
     weight: u64,
     portion: f64,
@@ -532,17 +531,17 @@ impl PositionPaths {
         }
     }
 
-    /// Returns the position. The paths (move orders) that lead to it can result in different move counters. The
+    /// Returns the position. Different paths (move orders) to the position can result in different move counters. The
     /// returned position has the counters of the path that was added first.
     fn pos(&self) -> &Keyed<VariantPosition> {
         &self.paths[0].pos
     }
 
-    /// Adds a path that leads to this position. The moves after the path may not lead to a position in its field
-    /// `before` again. Paths with fewer positions in `before` must be added first.
+    /// Adds a path that leads to this position. No continuation of the path may reach a position in its field `before`
+    /// again, so paths with fewer positions in `before` allow more continuations and must be added first.
     ///
-    /// If a stored path allows all moves that the new path allows, the new path is not stored. Only its last move, its
-    /// weight and its part of the progress are added to those of the position.
+    /// If a stored path allows all continuations of the new path, the new path is not stored. Then only its weight, its
+    /// share of the progress, and whether its last move is quiet are added to the data of this position.
     fn add(&mut self, path: LinePath) {
         self.has_quiet_move |= path.has_quiet_move;
         self.weight += path.weight;
@@ -560,8 +559,8 @@ impl PositionPaths {
     }
 
     /// Extends each path to this position by the move `mv`, and returns the extended paths. Leaves out paths that would
-    /// repeat a position. `moves` is the number of moves that the source contains in this position. Each of these moves
-    /// gets an equal part of the position's share in the progress.
+    /// repeat a position. `moves` is the number of moves that the source contains in this position, among which the
+    /// position's share of the progress is divided equally.
     fn after(&self, mv: &TreeMove, moves: usize, suite: &Suite) -> Vec<LinePath> {
         let mut paths: Vec<LinePath> = Vec::new();
         for path in &self.paths {
@@ -605,10 +604,9 @@ impl PositionPaths {
 /// A level of the breadth-first search: the paths to all positions after the same number of half-moves. Paths
 /// that exceed the memory budget are spilled to temporary files.
 struct Level {
-    /// The paths, encoded as: the identity of the position, the number and the identities of the earlier positions,
-    /// the move counters, the weight, the portion, whether the last move changes no material, the position, and the
-    /// opening. Sorting them groups the paths by
-    /// position.
+    /// The paths, encoded as: the identity of the position, the number and the identities of the earlier positions, the
+    /// move counters, the weight, the portion, whether the last move changes no material, the position, and the
+    /// opening. Sorting the encoded paths groups them by position.
     texts: TextSorter,
 }
 
@@ -642,7 +640,7 @@ impl Level {
     }
 
     /// Calls `f` with each position of the level, together with the paths to it. `rules` is any position of the same
-    /// variant, which tells the decoder the variant.
+    /// variant, from which the decoder gets the variant.
     fn for_each(
         &mut self,
         rules: &VariantPosition,
@@ -669,7 +667,7 @@ impl Level {
 }
 
 /// Decodes a path of a level from `text`. Returns `None` if the bytes are malformed. `rules` is any position of the
-/// same variant, which tells the decoder the variant.
+/// same variant, from which the decoder gets the variant.
 fn read(text: &[u8], rules: &VariantPosition) -> Option<LinePath> {
     let (_, rest) = text.split_first_chunk::<8>()?;
     let (count, rest) = rest.split_first_chunk()?;

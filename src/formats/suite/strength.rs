@@ -1,4 +1,4 @@
-//! Estimates of the difference in strength between two players from the results of their games: Elo, normalized Elo,
+//! Estimates the difference in strength between two players from the results of their games, as Elo, normalized Elo,
 //! the likelihood of superiority (LOS), and the log-likelihood ratio (LLR) of an SPRT.
 //!
 //! The page `docs/engine-tester.md` explains the formulas and names their sources.
@@ -10,8 +10,8 @@ use serde::{Serialize, Serializer, ser::SerializeStruct};
 use super::Pentanomial;
 use crate::games::results::Wdl;
 
-/// A sequential probability ratio test (SPRT), which decides between two hypotheses about the difference in strength:
-/// it is `elo0` (H0) or `elo1` (H1).
+/// A sequential probability ratio test (SPRT), which decides between two hypotheses about the difference in strength
+/// between two players: the hypothesis H0 that it is `elo0`, and the hypothesis H1 that it is `elo1`.
 #[derive(Copy, Clone, PartialEq, Debug)]
 pub struct Sprt {
     elo0: f64,
@@ -33,8 +33,8 @@ pub enum SprtModel {
 }
 
 impl Sprt {
-    /// The largest difference in strength that a hypothesis may name. The iteration for the LLR may not converge for
-    /// larger ones.
+    /// The largest difference in strength, in Elo, that a hypothesis of an SPRT may assume. For larger differences, the
+    /// iteration that calculates the log-likelihood ratio may not converge.
     const MAX_ELO: f64 = 200.0;
 
     /// Creates a test. `alpha` is the probability that the test accepts H1 if H0 is true, and `beta` the probability
@@ -70,23 +70,23 @@ impl Sprt {
         }
     }
 
-    /// Returns the same test with another unit for the differences in strength.
+    /// Returns the same test with the unit `model` for the differences in strength.
     pub fn with_model(self, model: SprtModel) -> Sprt {
         Sprt { model, ..self }
     }
 
-    /// Returns the differences in strength of H0 and H1.
+    /// Returns the differences in strength that the hypotheses H0 and H1 assume.
     pub fn elos(&self) -> [f64; 2] {
         [self.elo0, self.elo1]
     }
 
-    /// Returns the model, which says in which unit the differences in strength are given.
+    /// Returns the unit of the differences in strength.
     pub fn model(&self) -> SprtModel {
         self.model
     }
 
-    /// Returns the two bounds of the LLR. The test accepts H0 if the LLR is at most the lower bound, and H1 if it is at
-    /// least the upper bound.
+    /// Returns the two bounds of the log-likelihood ratio (LLR). The test accepts the hypothesis H0 if the LLR is at
+    /// most the lower bound, and H1 if it is at least the upper bound.
     pub fn bounds(&self) -> [f64; 2] {
         let Sprt { alpha, beta, .. } = self;
         [(beta / (1.0 - alpha)).ln(), ((1.0 - beta) / alpha).ln()]
@@ -94,8 +94,8 @@ impl Sprt {
 
     /// Returns the log-likelihood ratio of H1 to H0, or `None` if the calculation does not converge.
     ///
-    /// A score that never occurred counts 0.001 times, as in fishtest and fastchess. Otherwise, no distribution with
-    /// the same possible scores could have the mean that a hypothesis requires.
+    /// A score that never occurred is counted 0.001 times, as in fishtest and fastchess. Without these counts, the mean
+    /// that a hypothesis requires might be impossible.
     fn llr(&self, counts: &[u64], games: f64) -> Option<f64> {
         let counts = counts.iter().map(|count| match count {
             0 => 1e-3,
@@ -133,16 +133,16 @@ impl Serialize for Sprt {
     }
 }
 
-/// The difference in strength between two players, estimated from the results of one of them. A number is `None` if the
-/// results do not determine it: for example, a player who won all games is stronger by an unlimited number of Elo
-/// points.
+/// The difference in strength between two players, estimated from the results of one of them. A field is `None` if the
+/// results do not determine it. For example, the difference is unlimited if a player won all games.
 #[derive(Copy, Clone, PartialEq, Default, Debug, Serialize)]
 pub struct Strength {
-    /// The results that the estimate counts: those of pairs or of games. `None` if there are no games.
+    /// The kind of results from which the strength was estimated, pairs or single games, or `None` if there are no
+    /// games.
     pub estimated_from: Option<Sample>,
-    /// The difference in logistic Elo, and half the length of its 95 % confidence interval.
+    /// The difference in logistic Elo.
     pub elo: Option<f64>,
-    /// Half the length of the 95 % confidence interval of `elo`. `None` if all pairs or games had the same result.
+    /// Half the length of the 95 % confidence interval of `elo`. `None` if all pairs or games have the same result.
     pub elo_error: Option<f64>,
     /// The lower end of the 95 % confidence interval of `elo`.
     pub elo_low: Option<f64>,
@@ -154,17 +154,18 @@ pub struct Strength {
     pub nelo_error: Option<f64>,
     /// The likelihood of superiority: the probability, in percent, that the first player is the stronger one.
     pub los: Option<f64>,
-    /// The share of pairs with one point for each player, in percent. If the estimate counts games, the share of draws.
+    /// The share of pairs with one point for each player, in percent, or the share of draws if the strength was
+    /// estimated from single games.
     pub draw_ratio: Option<f64>,
     /// The log-likelihood ratio of the SPRT. `None` if no SPRT was requested.
     pub llr: Option<f64>,
 }
 
-/// The unit of observation of an estimate.
+/// The kind of results from which a difference in strength is estimated.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Sample {
-    /// Pairs of games, which are classed by the five possible numbers of points (pentanomial).
+    /// Pairs of games, which have five possible numbers of points (pentanomial).
     Pairs,
     /// Single games, which are won, drawn or lost (trinomial).
     Games,
@@ -187,8 +188,8 @@ impl Strength {
         }
     }
 
-    /// Estimates the strength of a player. `counts` contains how often each number of points occurred, from no points
-    /// to all points.
+    /// Estimates the strength of a player. `counts` contains how often each possible number of points occurred, in
+    /// ascending order of points.
     fn of_counts(sample: Sample, counts: &[u64], sprt: Option<&Sprt>) -> Strength {
         let Some(observed) = Distribution::new(counts.iter().map(|count| *count as f64)) else {
             return Strength::default();
@@ -239,7 +240,7 @@ struct Distribution {
     total: f64,
 }
 
-/// Returns the possible scores if there are `count` of them: evenly spaced numbers from 0 to 1.
+/// Returns `count` evenly spaced scores from 0 to 1.
 fn scores(count: usize) -> impl Iterator<Item = f64> {
     (0..count).map(move |number| number as f64 / (count - 1) as f64)
 }
@@ -253,7 +254,8 @@ fn moments(shares: &[f64]) -> (f64, f64) {
 }
 
 impl Distribution {
-    /// Creates a distribution from the number of observations of each score. Returns `None` if there are none.
+    /// Creates a distribution from the number of observations of each score. Returns `None` if there are no
+    /// observations.
     fn new(counts: impl Iterator<Item = f64>) -> Option<Distribution> {
         let counts = Vec::from_iter(counts);
         let total: f64 = counts.iter().sum();
@@ -273,8 +275,9 @@ impl Distribution {
     /// Returns the distribution under which the observed scores are most likely, among the distributions whose mean
     /// exceeds 0.5 by `ratio` standard deviations. Returns `None` if the calculation does not converge.
     ///
-    /// The condition is not linear in the probabilities. Each iteration replaces it by its linear approximation at the
-    /// previous distribution. The first one is the uniform distribution.
+    /// The condition is not linear in the probabilities. Each iteration therefore replaces it by its linear
+    /// approximation at the distribution that the previous iteration found. The first iteration begins with the uniform
+    /// distribution.
     fn likeliest_with_ratio(&self, ratio: f64) -> Option<Vec<f64>> {
         const MAX_ITERATIONS: usize = 100;
         let count = self.shares.len();
