@@ -1,21 +1,22 @@
-//! A checksum of records that does not depend on their order: the sum of the CRC-32C of each, modulo 2^64.
+//! Computes a checksum of a set of records that does not depend on their order: the sum, modulo 2^64, of the CRC-32C of
+//! each record.
 //!
-//! Any damage that is confined to 32 neighboring bits of one record changes the checksum. Other damage is missed in
-//! about one of four billion cases.
+//! If only bits within 32 neighboring bits of one record are damaged, the checksum always changes. Other damage remains
+//! undetected in about one of four billion cases.
 
 use std::{fmt, str::FromStr};
 
-/// A checksum of a set of records (byte strings) that does not depend on their order. Its string form consists of 16
-/// lowercase hexadecimal digits.
+/// A checksum of a set of records (byte strings), independent of their order. Its string form consists of 16 lowercase
+/// hexadecimal digits.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Checksum(u64);
 
-/// The length in bytes of the records of books.
+/// The length in bytes of a record of a Polyglot book.
 const RECORD_SIZE: usize = 16;
 
-/// For each offset and each byte, the part that a byte at this offset contributes to the CRC-32C of a record of
-/// [`RECORD_SIZE`] bytes. The XOR of all parts and [`CRC_OF_ZEROS`] is the CRC-32C of the record. For such short records,
-/// this takes a quarter of the time of the crate `crc32c`.
+/// A table for computing the CRC-32C of a record of [`RECORD_SIZE`] bytes. For each offset and each byte, it contains
+/// the part that a byte at this offset contributes. The CRC-32C is the XOR of the parts of all bytes and
+/// [`CRC_OF_ZEROS`]. For such short records, this takes a quarter of the time of the crate `crc32c`.
 static CRC_PARTS: [[u32; 256]; RECORD_SIZE] = crc_parts();
 
 /// The CRC-32C of [`RECORD_SIZE`] null bytes.
@@ -56,14 +57,13 @@ const fn crc_after_null(mut crc: u32) -> u32 {
 }
 
 impl Checksum {
-    /// Updates the checksum after `record` has been added to the set of records.
+    /// Adds `record` to the set of records.
     #[inline]
     pub(crate) fn add(&mut self, record: &[u8]) {
         self.0 = self.0.wrapping_add(crc32c::crc32c(record).into());
     }
 
-    /// Updates the checksum after a record of 16 bytes has been added to the set of records. This is faster than
-    /// [`add`](Checksum::add).
+    /// Adds a record of 16 bytes to the set of records. This is faster than [`add`](Checksum::add).
     #[inline]
     pub(crate) fn add_short(&mut self, record: &[u8; RECORD_SIZE]) {
         let bits = u128::from_le_bytes(*record);
@@ -92,9 +92,8 @@ impl Checksum {
         Checksum(self.0.wrapping_add(other.0))
     }
 
-    /// Returns the checksum of the records that remain if the records of one set are removed from another. `self` is
-    /// the checksum of the larger set, and `other` is the checksum of the records to remove. The larger set must
-    /// contain them.
+    /// Returns the checksum of the records that remain if some records are removed from a set. `self` is the checksum
+    /// of the set, and `other` is the checksum of the removed records, which the set must contain.
     pub(crate) fn minus(self, other: Checksum) -> Checksum {
         Checksum(self.0.wrapping_sub(other.0))
     }

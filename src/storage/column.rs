@@ -1,4 +1,4 @@
-//! The columns of tables, and the values in their rows.
+//! The columns of tables, and the cells in their rows.
 
 use std::borrow::Cow;
 
@@ -9,10 +9,10 @@ use serde_json::Value;
 pub enum ColumnType {
     /// Text.
     Text,
-    /// A position key.
+    /// The key of a position, a 64-bit hash.
     Key,
-    /// A move as a 16-bit Polyglot number. In Parquet files, the column has the type of the column `move` of counts,
-    /// because polars and Arrow can join only columns of the same type.
+    /// A move as a 16-bit Polyglot number. In Parquet files, this type equals that of the column `move` in a counts
+    /// directory, because polars and Arrow can join only columns of the same type.
     Move,
     /// An integer.
     Integer,
@@ -29,13 +29,13 @@ pub struct Column {
     pub name: &'static str,
     /// The type of the values.
     pub kind: ColumnType,
-    /// The path of the value in a JSON document that describes a row, such as `/opening/eco`. An empty path means the
-    /// field with the name of the column.
+    /// The location of the value in the JSON document for a row, as a path such as `/opening/eco`. An empty path means
+    /// the field with the name of the column.
     pub path: &'static str,
 }
 
 impl Column {
-    /// Creates a column whose values are found under its own name in documents.
+    /// Creates a column whose values are found in JSON documents in the field with the name `name`.
     pub const fn new(name: &'static str, kind: ColumnType) -> Column {
         Column {
             name,
@@ -44,13 +44,13 @@ impl Column {
         }
     }
 
-    /// Creates a column whose values are found at `path` in documents.
+    /// Creates a column whose values are found in JSON documents at `path`, such as `/opening/eco`.
     pub const fn at(name: &'static str, kind: ColumnType, path: &'static str) -> Column {
         Column { name, kind, path }
     }
 
-    /// Returns the cell of this column in the row that `document` describes. The cell is missing if the document lacks
-    /// the value, or contains a value of another type.
+    /// Returns the cell of this column in the row that `document` describes. The cell is [`Missing`](Cell::Missing) if
+    /// the document does not contain the value, or if it contains a value of another type.
     pub(super) fn cell<'a>(&self, document: &'a Value) -> Cell<'a> {
         let found = if self.path.is_empty() {
             document.get(self.name)
@@ -81,7 +81,7 @@ pub enum Cell<'a> {
     Missing,
     /// Text, for columns of the type [`ColumnType::Text`].
     Text(Cow<'a, str>),
-    /// A position key.
+    /// The key of a position.
     Key(u64),
     /// An integer, for columns of the types [`ColumnType::Integer`] and [`ColumnType::Move`].
     Integer(i64),
@@ -104,7 +104,7 @@ impl From<String> for Cell<'_> {
 }
 
 impl From<u64> for Cell<'_> {
-    /// Converts a count. Counts never exceed the range of signed integers.
+    /// Converts a number of games or other things to a cell. Such numbers never exceed the range of signed integers.
     fn from(count: u64) -> Self {
         Cell::Integer(i64::try_from(count).unwrap_or(i64::MAX))
     }
@@ -135,7 +135,7 @@ impl<'a, T: Into<Cell<'a>>> From<Option<T>> for Cell<'a> {
 }
 
 impl Cell<'_> {
-    /// Returns the value as JSON, which is also the value's text in CSV unless it is a text or missing.
+    /// Returns the value as JSON. Its text in CSV is the same, unless the cell contains text or is missing.
     pub(super) fn to_json(&self) -> Value {
         match self {
             Cell::Missing => Value::Null,

@@ -1,4 +1,4 @@
-//! Sorted arrays of fixed-size records, in a file or in memory, that can be searched by key.
+//! Arrays of fixed-size records that are sorted by key, in a file or in memory, and can be searched by key.
 //!
 //! Each record begins with its key, a big-endian `u64`. Position keys are hashes and therefore evenly distributed, so
 //! interpolation search finds a key in a few reads. After [`MAX_INTERPOLATIONS`] rounds, the search falls back to
@@ -8,15 +8,16 @@ use std::{borrow::Cow, io};
 
 use crate::storage::positioned::StoredFile;
 
-/// The number of consecutive records that a search reads from the file in one read. Records of a book have 16 bytes
-/// each, so one read of a book has 4 KiB. This is the page size of most disks and of the page cache.
+/// The number of consecutive records that a search reads from the file at once. With the 16-byte records of a book,
+/// this takes 4 KiB, the page size of most disks and of the page cache.
 const RECORDS_PER_READ: u64 = 256;
 
 /// The maximum number of interpolation steps of a search. After these steps, the search continues with bisection.
 const MAX_INTERPOLATIONS: usize = 6;
 
-/// An array of fixed-size records, sorted by key. Each record has `SIZE` bytes. `Memory` contains the bytes of all
-/// records. `File` contains a file and the number of records at its beginning; other data may follow the records.
+/// An array of fixed-size records, sorted by key. Each record has `SIZE` bytes. The variant `Memory` contains the bytes
+/// of all records. The variant `File` contains a file and the number of records at its beginning; other data may follow
+/// them.
 #[derive(Debug)]
 pub(crate) enum Storage<const SIZE: usize> {
     Memory(Vec<u8>),
@@ -71,8 +72,8 @@ impl<const SIZE: usize> Storage<SIZE> {
         Ok(is_found.then_some(number))
     }
 
-    /// Returns the index of the first record whose key is at least `key`, and whether the key of this record equals
-    /// `key`. If all keys are less than `key`, the index is the number of records.
+    /// Returns the index of the first record whose key is at least `key`, and `true` if its key equals `key`. If all
+    /// keys are less than `key`, the index is the number of records.
     pub(crate) fn lower_bound(&self, key: u64) -> io::Result<(u64, bool)> {
         let len = self.len();
         if len == 0 {
@@ -113,8 +114,9 @@ impl<const SIZE: usize> Storage<SIZE> {
     }
 }
 
-/// Estimates how many of `len` records have keys less than `key`. Interpolates linearly between `low_key` and
-/// `high_key`, the smallest and the largest key that these records can have. `key` must be between them, inclusive.
+/// Estimates how many of `len` records have keys less than `key`, by linear interpolation between `low_key` and
+/// `high_key`. These are the smallest and the largest key that the records can have. `key` must not be outside of this
+/// range.
 #[inline]
 fn estimate_rank(key: u64, low_key: u64, high_key: u64, len: u64) -> u64 {
     let share = u128::from(key - low_key) * u128::from(len) / (u128::from(high_key - low_key) + 1);

@@ -1,9 +1,8 @@
-//! Storage that knows nothing about file formats: sorting of data that exceeds memory, and safe writing of output
-//! files.
+//! Storage that is independent of file formats: sorts data that exceeds memory, and writes output files safely.
 //!
-//! [`output`] writes output files under temporary names and renames them together at the end. The private modules
-//! sort data and spill it to temporary files, look up records of a fixed size by key, read and write at file offsets,
-//! and compute checksums. [`table`] writes tables as CSV, JSON lines and Parquet files.
+//! [`output`] writes output files under temporary names, and renames them together at the end. [`table`] writes tables
+//! as CSV, JSON lines and Parquet files. The private modules sort data with temporary files, look up fixed-size records
+//! by key, read and write files at given offsets, and compute checksums.
 
 pub(crate) mod checksum;
 #[cfg(feature = "obs")]

@@ -34,12 +34,12 @@ pub(crate) const ROWS_PER_GROUP: usize = 1 << 16;
 /// A writer of a Parquet file that appends one row group at a time.
 pub(crate) struct TableWriter<W: Write> {
     file: SerializedFileWriter<W>,
-    /// The path of the file, for error messages.
+    /// The path of the file for error messages.
     target: PathBuf,
 }
 
-/// Returns the writer properties that all Parquet files of polybook share: zstd compression, and the version of
-/// polybook as the creator.
+/// Returns the settings that all Parquet files of polybook share: zstd compression, and the version of polybook as the
+/// creator.
 pub(crate) fn properties() -> WriterPropertiesBuilder {
     WriterProperties::builder()
         .set_compression(Compression::ZSTD(ZstdLevel::default()))
@@ -68,8 +68,8 @@ impl<W: Write + Send> TableWriter<W> {
         })
     }
 
-    /// Appends a row group to the file. Calls `write` with the new row group. `write` must write all columns of the row
-    /// group, in the order of the schema.
+    /// Appends a row group to the file. Calls `write` with the new row group. `write` must write all of its columns, in
+    /// the order of the schema.
     ///
     /// # Errors
     ///
@@ -111,7 +111,7 @@ pub(crate) fn write_column<T: DataType>(
 }
 
 /// Writes the next column of a row group. It must be an optional column whose values are stored as 32-bit integers.
-/// `values` contains the value of every row. `None` is written as null.
+/// `values` contains the value of every row, and `None` is written as null.
 pub(crate) fn write_optional(
     group: &mut SerializedRowGroupWriter<'_, impl Write + Send>,
     values: impl Iterator<Item = Option<i16>> + Clone,
@@ -125,10 +125,10 @@ pub(crate) fn write_optional(
     column.close()
 }
 
-/// The values of one column that have been collected for the current row group of a [`ParquetRows`].
+/// The values of one column that [`ParquetRows`] has collected for the current row group.
 #[cfg(feature = "obs")]
 struct CollectedColumn {
-    /// For each row, 1 if it has a value, otherwise 0.
+    /// The definition level of each row: 1 if the row has a value, otherwise 0.
     levels: Vec<i16>,
     values: CollectedValues,
 }
@@ -212,7 +212,8 @@ impl CollectedColumn {
     }
 }
 
-/// A Parquet file that is written row by row. Rows are collected in memory until they fill a row group.
+/// A writer of a Parquet file that receives the table row by row. It collects rows in memory until they fill a row
+/// group.
 #[cfg(feature = "obs")]
 pub(super) struct ParquetRows {
     file: TableWriter<BufferedFile>,
@@ -222,7 +223,7 @@ pub(super) struct ParquetRows {
 
 #[cfg(feature = "obs")]
 impl ParquetRows {
-    /// Begins a Parquet file in `file`.
+    /// Creates a writer that writes a table with the columns `columns` to `file`.
     pub(super) fn begin(file: AtomicFile, columns: &[Column]) -> Result<ParquetRows> {
         let fields = columns.iter().map(|column| {
             let (kind, annotation) = match column.kind {
@@ -284,8 +285,8 @@ impl ParquetRows {
     }
 }
 
-/// Returns the operating system's error that caused an error of the `parquet` crate. Returns `None` if the error has
-/// another cause, such as a damaged file.
+/// Returns the error of the operating system that caused an error of the crate `parquet`. Returns `None` if the error
+/// has another cause, such as a damaged file.
 pub(crate) fn system_error(err: ParquetError) -> Option<io::Error> {
     let ParquetError::External(inner) = err else {
         return None;
@@ -295,8 +296,7 @@ pub(crate) fn system_error(err: ParquetError) -> Option<io::Error> {
     inner.raw_os_error().is_some().then_some(*inner)
 }
 
-/// Converts an error of the `parquet` crate into an [`Error::Io`], which says that the file `target` could not be
-/// written.
+/// Converts an error of the crate `parquet` to an [`Error::Io`] with the message that `target` could not be written.
 fn not_written(target: &Path, err: ParquetError) -> Error {
     let source = match err {
         ParquetError::External(inner) => match inner.downcast::<io::Error>() {

@@ -1,5 +1,5 @@
-//! Reads and writes at given offsets of a file, from any thread. On Windows, this also moves the file's cursor, so a
-//! caller that also reads or writes sequentially must seek first.
+//! Reads and writes files at given offsets, from any thread. On Windows, this also moves the file's cursor, so a caller
+//! that also reads or writes sequentially must seek first.
 
 use std::{
     fs::{File, Metadata},
@@ -9,11 +9,11 @@ use std::{
     time::SystemTime,
 };
 
-/// The number of files that all [`StoredFile`]s of this process together currently keep open.
+/// The number of files that all [`StoredFile`]s of this process currently keep open.
 static OPEN_FILES: AtomicUsize = AtomicUsize::new(0);
 
-/// The maximum number of files that all [`StoredFile`]s of this process together keep open. It is low because some
-/// systems allow a process only 256 open files.
+/// The maximum number of files that all [`StoredFile`]s of this process keep open. It is low because some systems allow
+/// a process only 256 open files.
 const MAX_OPEN_FILES: usize = 64;
 
 /// A file that is read at arbitrary offsets. It is kept open unless the process already keeps [`MAX_OPEN_FILES`] such
@@ -22,23 +22,23 @@ const MAX_OPEN_FILES: usize = 64;
 pub(crate) enum StoredFile {
     Open {
         file: File,
-        /// The expected stamp of the file, which is checked after each read. `None` for a temporary file, which no
-        /// other program writes.
+        /// The expected stamp of the file, which is checked after each read. `None` for a temporary file, because no
+        /// other program writes it.
         stamp: Option<FileStamp>,
-        /// Whether the file counts in [`OPEN_FILES`].
+        /// Whether the file is included in the number [`OPEN_FILES`].
         is_counted: bool,
     },
     /// A file that is opened for each read, given by its path and expected stamp.
     Named(PathBuf, FileStamp),
 }
 
-/// A value that changes if a file is modified or replaced. It contains three numbers and a time: the two numbers that
-/// identify the file in the file system, its size in bytes, and its modification time if this time is known.
+/// A value that differs after a file was modified or replaced. It contains the two numbers that identify the file in
+/// the file system, its size in bytes and, if known, its modification time.
 type FileStamp = ([u64; 3], Option<SystemTime>);
 
 impl StoredFile {
     /// Creates a file that can be read at arbitrary offsets. `path` must be the path of `file`. If too many files are
-    /// open, closes `file`. In this case, each read opens the file again by its path.
+    /// already open, closes `file`; each read then opens it again by its path.
     ///
     /// # Errors
     ///
@@ -93,8 +93,8 @@ impl Drop for StoredFile {
     }
 }
 
-/// Returns an error if the file with the metadata `metadata` has been changed or replaced: if its identity, size or
-/// modification time differs from `expected`.
+/// Returns an error if a file was changed or replaced: if the identity, size or modification time in `metadata` differs
+/// from `expected`.
 fn refuse_changed(metadata: &Metadata, expected: FileStamp) -> io::Result<()> {
     if stamp(metadata) == expected {
         Ok(())

@@ -1,7 +1,7 @@
-//! Tables in files: comma-separated values, JSON lines or Parquet.
+//! Writes tables to files as comma-separated values, JSON lines or Parquet.
 //!
 //! A table has typed [columns](Column), and is written row by row. Every command that writes tables uses [`Table`], so
-//! that all tables have the same forms of numbers, keys and missing values:
+//! numbers, keys and missing values have the same form in all tables:
 //!
 //! | value | CSV | JSON lines | Parquet |
 //! |---|---|---|---|
@@ -36,7 +36,7 @@ use crate::{
 pub enum TableFormat {
     /// Comma-separated values. The first line contains the names of the columns.
     Csv,
-    /// JSON lines, with one document per row.
+    /// JSON lines: one JSON document for each row.
     Jsonl,
     /// A Parquet file, which DuckDB, Spark and data frame libraries can read.
     #[cfg(feature = "parquet")]
@@ -44,8 +44,8 @@ pub enum TableFormat {
 }
 
 impl TableFormat {
-    /// Returns the format for the ending of a file's name: `.csv`, `.jsonl` or `.parquet`, in upper or lower case.
-    /// Returns `None` for other endings.
+    /// Returns the format for the extension of a file: `.csv`, `.jsonl` or `.parquet`, in upper or lower case. Returns
+    /// `None` for any other extension.
     pub fn of_path(path: &Path) -> Option<TableFormat> {
         let ending = path.extension()?.to_str()?.to_ascii_lowercase();
         match &*ending {
@@ -73,7 +73,7 @@ enum RowWriter {
 }
 
 impl Table {
-    /// Begins a table in `file`.
+    /// Creates a table that is written to `file`.
     ///
     /// # Errors
     ///
@@ -105,7 +105,7 @@ impl Table {
         })
     }
 
-    /// Writes a row. `row` contains one cell for each column, of the type of the column or missing.
+    /// Writes a row. `row` contains one cell for each column. The cell must have the type of the column or be missing.
     ///
     /// # Errors
     ///
@@ -129,7 +129,7 @@ impl Table {
         written.at(&self.path, "write")
     }
 
-    /// Writes the row that a JSON document describes. Values for which the table has no column are left out.
+    /// Writes the row that a JSON document describes. Leaves out values for which the table has no column.
     ///
     /// # Errors
     ///
@@ -155,7 +155,7 @@ impl Table {
     }
 }
 
-/// Writes a row as a JSON document in a line of its own.
+/// Writes a row as a JSON document on a line of its own.
 fn write_document(out: &mut impl Write, columns: &[Column], row: &[Cell<'_>]) -> io::Result<()> {
     for (number, (column, cell)) in columns.iter().zip(row).enumerate() {
         out.write_all(if number == 0 { b"{" } else { b"," })?;

@@ -1,4 +1,4 @@
-//! Recognizes whether two paths lead to the same file, and whether a file was changed or replaced.
+//! Determines whether two paths lead to the same file, and whether a file has been changed or replaced.
 
 use std::{
     collections::HashSet,
@@ -70,8 +70,8 @@ impl FileId {
     }
 }
 
-/// Returns `true` if an error means that nothing exists at the path of an operation. After any other error, something
-/// may exist there.
+/// Returns `true` if an error means that nothing exists at the path that was used. After any other error, something may
+/// exist there.
 pub(crate) fn is_absent(err: &io::Error) -> bool {
     use io::ErrorKind::{InvalidFilename, NotADirectory, NotFound};
     matches!(err.kind(), NotFound | NotADirectory | InvalidFilename)
@@ -131,8 +131,8 @@ pub(crate) fn is_empty_directory(path: &Path) -> Result<bool> {
     }
 }
 
-/// Converts the result of an operation on a path: success becomes `Some`, and an error becomes `Ok(None)` if it means
-/// that nothing exists at the path. Returns all other errors unchanged.
+/// Converts the result of an operation on a path: a success to `Some`, and an error that means that nothing exists at
+/// the path to `Ok(None)`. Returns all other errors unchanged.
 fn none_if_absent<T>(found: io::Result<T>) -> io::Result<Option<T>> {
     match found {
         Err(err) if is_absent(&err) => Ok(None),
@@ -152,9 +152,9 @@ fn opened(path: &Path, flags: u32) -> io::Result<File> {
         .open(path)
 }
 
-/// Calls `open`, and repeats the call as long as `open` fails and another program has replaced `path` in the meantime.
-/// `open` must open several files in the directory `path`, or open the file `path` several times. If `path` is replaced
-/// between two of these steps, `open` gets a mixture of old and new files, which looks damaged.
+/// Calls `open`, which opens several files in the directory `path`, or the file `path` several times. If another
+/// program replaces `path` meanwhile, `open` gets a mixture of old and new files, which looks damaged. Therefore, calls
+/// `open` again as long as it fails and `path` has been replaced.
 pub(crate) fn open_again_if_replaced<T>(path: &Path, open: impl FnMut() -> Result<T>) -> Result<T> {
     read_again_if_replaced(path, open, |_| false)
 }
@@ -178,8 +178,8 @@ pub(crate) fn read_again_if_replaced<T>(
     }
 }
 
-/// Returns an iterator over the inputs that lead to the same file or directory as an earlier input, even if the two
-/// paths differ. The input `-` means standard input. Skips inputs that the operating system cannot examine.
+/// Returns an iterator over the inputs that lead to the same file or directory as an earlier input, even if the paths
+/// differ. The input `-` means standard input. Skips inputs that the operating system cannot examine.
 pub fn repeated<'a>(inputs: impl IntoIterator<Item = &'a Path>) -> impl Iterator<Item = &'a Path> {
     let mut known = HashSet::new();
     inputs.into_iter().filter(move |path| {
@@ -196,10 +196,11 @@ pub fn repeated<'a>(inputs: impl IntoIterator<Item = &'a Path>) -> impl Iterator
 pub(crate) struct FileState {
     file: FileId,
     pub(super) is_directory: bool,
-    /// The size in bytes. For a directory, this and the times are `None`, because they change with the files in it.
+    /// The size in bytes. For a directory, the size and the times are `None`, because they change whenever a file in it
+    /// does.
     size: Option<u64>,
     modified: Option<(i64, i64)>,
-    /// The time at which the content, the access rights or the name last changed, if the system records it.
+    /// The time of the last change of the content, the access rights or the name, if the system records it.
     changed: Option<(i64, i64)>,
 }
 
@@ -210,7 +211,7 @@ impl FileState {
         none_if_absent(FileState::read(path))
     }
 
-    /// Returns a copy without the time of the last status change. A rename changes this time, so it must be left out
+    /// Returns a copy without the time of the last change. Because a rename also changes this time, it must be left out
     /// when snapshots from before and after a rename are compared.
     pub(crate) fn renamed(self) -> FileState {
         FileState {

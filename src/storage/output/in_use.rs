@@ -1,9 +1,9 @@
 //! Checks whether another program uses an SQLite database.
 //!
-//! SQLite finds the journal and the write-ahead log of a database by the name of the database. If a new database
+//! SQLite finds the journal and the write-ahead log of a database by the database's file name. If a new database
 //! replaces the file while another program uses the old one, the changes of that program are applied to the new
-//! database and destroy it. So the output is refused if the database has a write-ahead log (`-wal`, `-shm`), or a journal
-//! with content.
+//! database and destroy it. Therefore, a database is not replaced if it has a write-ahead log (`-wal`, `-shm`), or a
+//! journal that is not empty.
 
 use std::{
     ffi::OsStr,
@@ -19,7 +19,7 @@ use crate::error::{Error, Result};
 ///
 /// # Errors
 ///
-/// Returns an error if the file cannot be read. In this case, the file may nevertheless be a database.
+/// Returns an error if the file cannot be read. The file may then still be a database.
 pub(super) fn is_database(path: &Path) -> io::Result<bool> {
     let mut start = [0; MAGIC.len()];
     match File::open(path)?.read_exact(&mut start) {
@@ -46,8 +46,8 @@ pub(crate) fn check_not_in_use(target: &Path, name: &Path) -> Result<()> {
 ///
 /// # Errors
 ///
-/// Returns an error that names the file next to the database if another program uses the database, or was interrupted.
-/// Also returns an error if the database cannot be checked.
+/// Returns an error that names the log or journal if another program uses the database, or was interrupted while using
+/// it. Also returns an error if the database cannot be checked.
 pub(super) fn check_unused(target: &Path) -> io::Result<()> {
     for (ending, may_be_empty) in [("-wal", false), ("-shm", false), ("-journal", true)] {
         let side_file = side_file(target, ending);

@@ -1,17 +1,18 @@
-//! Atomic output: the files and directories of an operation appear complete and together, or not at all.
+//! Atomic output: all files and directories that an operation writes appear complete and together, or not at all.
 //!
-//! An output is created under a temporary name next to its target, the path that it will finally have. When it is
+//! An output is created under a temporary name next to its target, which is its final path. When the output is
 //! complete, [`finish`](AtomicFile::finish) flushes it to disk and returns it as a [`Finished`] output. As the last
-//! step of the operation, [`commit_all`] renames all outputs to their targets. If the program is stopped before that,
-//! all old outputs are unchanged. If a process is killed, the next process that writes the same target removes the
-//! temporary file or directory.
+//! step of the operation, [`commit_all`] renames all outputs to their targets. If the program is stopped before this
+//! step, all old outputs are unchanged. If a process is killed, the next process that writes the same target removes
+//! the temporary file or directory.
 //!
 //! # When an existing file is replaced
 //!
-//! When an output is created, [`AtomicFile::create_over`] and [`AtomicDir::create_over`] call the function `may_replace`
-//! of the output's format. A new book may replace a book that polybook wrote. All other formats replace an existing file
-//! only if the caller passes `force`. For a directory, `may_replace` lists the files that belong to the old output, and
-//! no other files are removed. Every format replaces empty files, and none replaces read-only files.
+//! When an output is created, [`AtomicFile::create_over`] and [`AtomicDir::create_over`] call a function `may_replace`,
+//! which the format of the output defines. A new book may replace a book that polybook wrote. All other formats replace
+//! an existing file only if the caller passes `force`. For a directory, `may_replace` lists the files that belong to
+//! the old output, and no other files are removed. Every format replaces empty files, and none replaces read-only
+//! files.
 //!
 //! # Renaming
 //!
@@ -74,8 +75,8 @@ pub struct AtomicFile {
 #[derive(Debug)]
 enum Destination {
     Temporary(Temporary),
-    /// A device, a pipe or standard output. It is written directly, because a rename would destroy it or cannot reach
-    /// it.
+    /// A device, a pipe or standard output. It is written directly, because a rename would replace a device or pipe
+    /// with a file, and standard output has no path.
     Special(File),
 }
 
@@ -147,9 +148,9 @@ impl AtomicFile {
         }
     }
 
-    /// Checks that no other program uses the target as an SQLite database: no write-ahead log and no journal may be next
-    /// to it. The commit repeats this check before it renames the outputs. If the check then fails, the targets remain
-    /// unchanged, and the new files are kept under other names.
+    /// Checks that no other program uses the target as an SQLite database: neither a write-ahead log nor a journal with
+    /// content may be next to it. The commit repeats this check before it renames the outputs. If the check then fails,
+    /// the targets remain unchanged, and the new files are kept under other names.
     ///
     /// # Errors
     ///
@@ -313,12 +314,12 @@ impl Write for BufferedFile {
     }
 }
 
-/// The operation in the error message `cannot keep the rights of PATH`. This error means that the access rights of the
-/// old output cannot be copied to the new output.
+/// The operation in the error message `cannot keep the rights of PATH`: copying the access rights of the old output to
+/// the new one.
 const COPYING_RIGHTS: &str = "keep the rights of";
 
-/// Handles the result of giving a new output the access rights of the old output. Returns `Ok` if the file system has no
-/// access rights, like exFAT. Such a file system denies the change, although this process owns the new output.
+/// Handles the result `set` of giving a new output the access rights of the old output. Ignores the error of a file
+/// system without access rights, such as exFAT, which denies the change although this process owns the new output.
 fn keep_rights(set: io::Result<()>, target: &Target) -> Result<()> {
     use io::ErrorKind::{PermissionDenied, Unsupported};
     match set {
@@ -363,7 +364,7 @@ impl AtomicDir {
     ///
     /// If something exists at `target`, `may_replace` is called with its path. It must return the names of the files
     /// that belong to the old output and may be removed, or an error if the directory must be kept. `is_own` decides
-    /// which files may be removed from a temporary directory that a killed process has left.
+    /// which files may be removed from a temporary directory that a killed process has left behind.
     ///
     /// # Errors
     ///

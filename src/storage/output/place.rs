@@ -1,4 +1,4 @@
-//! Renames finished outputs to their targets.
+//! Renames finished outputs to their targets, which are their final paths.
 
 use std::{
     collections::BTreeMap,
@@ -27,11 +27,11 @@ pub struct Finished {
     pub(super) temporary: Option<Temporary>,
 }
 
-/// An old directory that was replaced. It has a temporary name until it is removed.
+/// An old directory that was replaced, and has a temporary name until it is removed.
 struct Replaced {
     target: Target,
     path: PathBuf,
-    /// The claim that prevents other processes from removing or restoring the old directory.
+    /// A lock that prevents other processes from removing or restoring the old directory.
     _claim: Option<File>,
 }
 
@@ -59,10 +59,10 @@ impl Finished {
         commit_all(vec![self])
     }
 
-    /// Prepares the rename to the target: checks that no other program uses an old database, and opens the target's
-    /// parent directory. Returns the path and the handle of this directory. The caller must flush the directory after
-    /// the rename. The handle is `None` if the system cannot open directories. Returns `None` for a device or pipe,
-    /// which is not renamed.
+    /// Prepares the rename to the target: checks that no other program uses an old database, and opens the parent
+    /// directory of the target. Returns the path and the handle of the parent directory, which the caller must flush
+    /// after the rename. The handle is `None` if the system cannot open directories. Returns `None` for a device or
+    /// pipe, which is not renamed.
     fn prepare(&self) -> io::Result<Option<(PathBuf, Option<File>)>> {
         if self.temporary.is_none() {
             return Ok(None);
@@ -72,8 +72,8 @@ impl Finished {
         Ok(Some((path.to_owned(), open_directory(path)?)))
     }
 
-    /// Renames the output to its target. Returns the old directory, which then has a temporary name, or `None` if there
-    /// is no old directory to remove.
+    /// Renames the output to its target. Returns the old directory, which has a temporary name after the rename, or
+    /// `None` if there is no old directory to remove.
     fn rename_to_target(self) -> Result<Option<Replaced>, CommitFailure> {
         let target = self.target;
         let Some(temporary) = self.temporary else {
@@ -104,8 +104,8 @@ impl Finished {
 /// # Errors
 ///
 /// Returns an error if a rename fails. Outputs that have not been renamed are then kept under other names, which the
-/// error message lists. Also returns an error if a directory cannot be flushed to disk. Returns [`Error::Interrupted`]
-/// if [`discard_all`](super::discard_all) has been called.
+/// error message lists. Also returns an error if a directory cannot be flushed to disk, and [`Error::Interrupted`] if
+/// [`discard_all`](super::discard_all) has been called.
 pub fn commit_all(outputs: Vec<Finished>) -> Result<()> {
     task::fault("put in place");
     let _commit = begin_commit()?;
@@ -150,9 +150,9 @@ pub fn commit_all(outputs: Vec<Finished>) -> Result<()> {
     result
 }
 
-/// Flushes directories to disk, so that renames in these directories are durable. `directories` maps the path of each
-/// directory to its open handle, or to `None` if it could not be opened. `placed` contains the paths of the renamed
-/// outputs, for an error message.
+/// Flushes directories to disk, so that renames in them survive a crash of the system. `directories` maps the path of
+/// each directory to its open handle, or to `None` if it could not be opened. `placed` contains the paths of the
+/// renamed outputs, for an error message.
 fn sync(directories: &BTreeMap<PathBuf, Option<File>>, placed: &[PathBuf]) -> Result<()> {
     for (path, directory) in directories {
         sync_directory(directory.as_ref()).map_err(|err| {
@@ -227,8 +227,8 @@ fn not_placed(
     Error::failed(failure.target, problem)
 }
 
-/// Returns an error with advice for the user if Windows denied a rename. Windows does not rename files that another
-/// program has open. Returns all other errors unchanged.
+/// Adds advice for the user to an error if Windows denied a rename. This happens if another program has the file open.
+/// Returns all other errors unchanged.
 fn with_advice(err: io::Error) -> io::Error {
     /// The Windows error for a file that another program has open, which has no [`io::ErrorKind`].
     const ERROR_SHARING_VIOLATION: i32 = 32;
@@ -247,8 +247,8 @@ fn with_advice(err: io::Error) -> io::Error {
 }
 
 /// Renames the finished output at `temporary_path`, whose target is `target`, so that the next run does not remove it.
-/// The output `book.bin` becomes `book.bin.new` or, if this name is taken, gets its temporary name without the extension.
-/// Returns the new path, or `None` if the output cannot be renamed.
+/// The new name of an output `book.bin` is `book.bin.new` or, if this name is taken, the temporary name without its
+/// extension. Returns the new path, or `None` if the output cannot be renamed.
 fn keep(temporary_path: &Path, target: &Path) -> Option<PathBuf> {
     let mut name = target.file_name().unwrap_or_default().to_owned();
     name.push(".new");

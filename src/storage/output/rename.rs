@@ -7,11 +7,11 @@ use std::{
 
 use super::{identity::metadata_if_any, target::Target};
 
-/// The extension of the temporary name that an old directory has while the new directory is renamed to the target. It
-/// is used only on systems that cannot exchange two names in one step.
+/// The extension of the temporary name of an old directory while the new directory is renamed to the target. Used only
+/// on systems that cannot exchange two names in one step.
 pub(super) const ASIDE: &str = ".old";
 
-/// The behavior of a rename if the new name already exists: the rename fails, or it exchanges the two names.
+/// The behavior of a rename if the new name already exists: it fails, or it exchanges the two names.
 #[derive(Copy, Clone, Debug)]
 enum IfExists {
     Refuse,
@@ -51,8 +51,8 @@ pub(super) fn to_new(from: &Path, to: &Path) -> io::Result<()> {
 ///
 /// # Errors
 ///
-/// Returns an error if another program has put something at a target that did not exist when the output was created. In
-/// this case, the target remains as the other program left it.
+/// Returns an error if nothing existed at the target when the output was created, but another program has put something
+/// there since. The target then remains as the other program left it.
 pub(super) fn to_target(temporary_path: &Path, target: &Target) -> io::Result<Option<PathBuf>> {
     let path = &target.path;
     if !target.exists() || metadata_if_any(path)?.is_none() {

@@ -1,4 +1,5 @@
-//! The target of an output: checks of the file or directory that the output will replace.
+//! The target of an output: its final path, and checks of the file or directory at this path that the output will
+//! replace.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -34,9 +35,9 @@ pub(super) struct Target {
 }
 
 impl Target {
-    /// Creates the target for the path `name`. Resolves symbolic links. If the target is a directory, the caller must
-    /// then pass the names of the files of the old output to [`enter_files`](Target::enter_files), because only files
-    /// that are recorded there may be removed.
+    /// Creates the target for the path `name`, and resolves symbolic links. If the target is a directory, the caller
+    /// must then record the names of the files of the old output with [`enter_files`](Target::enter_files). Other files
+    /// are not removed.
     pub(super) fn resolve(name: &Path) -> Result<Target> {
         let path = followed(name).at(name, "open")?;
         Ok(Target {
@@ -66,7 +67,7 @@ impl Target {
         self.old.as_ref().is_some_and(Metadata::is_dir)
     }
 
-    /// Returns the access rights of the old output, which the new output gets too.
+    /// Returns the access rights of the old output, which the new output will also have.
     pub(super) fn permissions(&self) -> Option<Permissions> {
         self.old.as_ref().map(Metadata::permissions)
     }
@@ -131,7 +132,7 @@ impl Target {
         Ok(())
     }
 
-    /// Returns an error if the target is a file and a mount point. Such files exist in containers. A rename cannot
+    /// Returns an error if the target is a file and a mount point, which is possible in containers. A rename cannot
     /// replace a mount point.
     pub(super) fn refuse_mounted_file(&self) -> Result<()> {
         if !is_mount_point(&self.path).at(&self.name, "open")? {
@@ -142,12 +143,12 @@ impl Target {
         Err(Error::file(&self.name, problem))
     }
 
-    /// Returns an error if this user may not rename or replace the target file, such as a file of another user in a
-    /// shared directory such as `/tmp`.
+    /// Returns an error if this user may not rename or replace the target file, for example because it belongs to
+    /// another user in a shared directory such as `/tmp`.
     ///
-    /// The function tries to remove the target with the system call that removes empty directories. Linux first checks
-    /// whether the user may remove the file, and then refuses because the file is not a directory. Other systems may
-    /// report the problem only when the output is renamed.
+    /// The function calls the system's operation for removing an empty directory on the target. Linux first checks
+    /// whether the user may remove the target, and refuses only then because it is a file. Other systems may report the
+    /// problem only when the output is renamed.
     pub(super) fn refuse_fixed_file(&self) -> Result<()> {
         match fs::remove_dir(&self.path) {
             Err(err) if cfg!(unix) && err.kind() == io::ErrorKind::PermissionDenied => {
@@ -157,11 +158,12 @@ impl Target {
         }
     }
 
-    /// Returns an error if the target is a directory that cannot be renamed. Examples are a mount point, a directory
-    /// in a lower layer of an overlay file system, and another user's directory in a shared directory such as `/tmp`.
+    /// Returns an error if the target is a directory that cannot be renamed, such as a mount point, a directory in a
+    /// lower layer of an overlay file system, or another user's directory in a shared directory such as `/tmp`.
     ///
-    /// The function tries to rename the target to `trial`, a non-empty directory next to it. POSIX forbids this, so the
-    /// rename fails even if there is no other obstacle. If there is one, the system reports that obstacle instead.
+    /// The function tries to rename the target to `trial`, another directory that is not empty. POSIX forbids this, so
+    /// the target keeps its name. The error shows whether anything else would prevent a rename: if not, the system
+    /// reports only that `trial` is not empty.
     pub(super) fn refuse_fixed_directory(&self, trial: &Path) -> Result<()> {
         use io::ErrorKind::{CrossesDevices, PermissionDenied, ResourceBusy};
         let problem = match fs::rename(&self.path, trial).map_err(|err| err.kind()) {
@@ -201,7 +203,7 @@ impl Target {
         })
     }
 
-    /// Returns an error if another program has the target open and therefore prevents its replacement. This is usual on
+    /// Returns an error if another program has the target open and thereby prevents its replacement, as is usual on
     /// Windows.
     #[cfg(windows)]
     pub(super) fn refuse_if_held(&self) -> Result<()> {
@@ -270,7 +272,7 @@ pub(crate) fn canonical(path: &Path) -> io::Result<PathBuf> {
     fs::canonicalize(path)
 }
 
-/// Returns the directory that contains `path`. For a bare file name, this is `.`.
+/// Returns the directory that contains `path`. If `path` is only a file name, this is `.`.
 pub(crate) fn parent(path: &Path) -> &Path {
     match path.parent() {
         Some(parent) if parent != Path::new("") => parent,
@@ -278,8 +280,8 @@ pub(crate) fn parent(path: &Path) -> &Path {
     }
 }
 
-/// Checks that the input and output paths of an operation do not conflict. Two outputs must not be equal, and none may
-/// contain another. No output may be an input, or a directory that contains an input. Symbolic links are resolved.
+/// Checks that the input and output paths of an operation do not conflict: no two outputs may be equal, and no output
+/// may contain another one, be an input or contain an input. Symbolic links are resolved.
 ///
 /// # Errors
 ///
@@ -333,7 +335,7 @@ pub fn refuse_clashes(outputs: &[&Path], inputs: &[&Path]) -> Result<()> {
     Ok(())
 }
 
-/// Returns `true` if `path` means standard output. Such a path is `-`, a name such as `/dev/stdout`, or the path of the
+/// Returns `true` if `path` means standard output: if it is `-`, a name such as `/dev/stdout`, or the path of the
 /// device or pipe to which standard output is connected.
 pub fn is_standard_output(path: &Path) -> bool {
     let names = ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"];
@@ -453,7 +455,7 @@ fn in_one_case(path: PathBuf) -> PathBuf {
 }
 
 /// Returns `true` if the current user may not write to a file or directory. Also returns `true` if no user has write
-/// permission, even though the administrator (root) could write to the file.
+/// permission, even if the user is the administrator (root), who could write to it nevertheless.
 #[cfg(unix)]
 fn is_read_only(path: &Path) -> io::Result<bool> {
     use rustix::{

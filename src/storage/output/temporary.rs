@@ -1,12 +1,12 @@
-//! Temporary files and directories next to their targets. They are removed if a signal ends the program.
+//! Temporary files and directories next to the final paths of outputs. If a signal ends the program, they are removed.
 //!
-//! A [`TemporaryDir`] has a different purpose: it contains files that an operation needs but that are not outputs.
+//! A [`TemporaryDir`] has a different purpose: it contains files that an operation needs, but that are not outputs.
 //!
-//! A process claims its temporary files and directories. Another process with the same target then neither removes
-//! them nor writes the target, and fails with [`Error::Busy`]. On Unix, a claim is an advisory lock, which does not
-//! block reading and writing. On Windows, a lock would block reads through any other handle, even in the same process,
-//! and SQLite opens its own handles. Therefore, a claim on Windows is an open handle with write access: as long as it
-//! exists, no process can open the file without permitting others to write.
+//! A process claims its temporary files and directories, so that other processes do not remove them. While they are
+//! claimed, another process that writes the same output fails with [`Error::Busy`]. On Unix, a claim is an advisory
+//! lock, which does not block reading and writing. On Windows, a lock would block reads through any other handle, even
+//! in the same process, and SQLite opens its own handles. Therefore, a claim on Windows is an open handle with write
+//! access: while it is open, no process can open the file without permitting others to write.
 
 use std::{
     borrow::Cow,
@@ -33,14 +33,14 @@ use crate::error::{At, Error, Result};
 /// The number of random characters in the name of a temporary file or directory.
 pub(super) const RANDOM_CHARACTERS: usize = 8;
 
-/// The extension of temporary names. A new output has a temporary name until it is renamed to its target. An old output
-/// gets a temporary name when it is replaced, and keeps it until it is removed.
+/// The extension of the temporary names of outputs. A new output has such a name until it is renamed to its target. An
+/// old output gets such a name when it is replaced, and keeps it until it is removed.
 const SUFFIX: &str = ".part";
 
 /// The name of an empty file that polybook briefly creates in its temporary directory, to test whether the old output
-/// directory can be renamed. The test tries to rename the old directory to the path of the temporary directory. On
-/// POSIX systems, this always fails, because the temporary directory is not empty. If something else prevents the
-/// rename too, the system reports that error instead.
+/// directory can be renamed. The test renames the old directory to the path of the temporary directory. This always
+/// fails on POSIX systems, because the file makes the temporary directory non-empty. However, the error shows whether
+/// something else would also prevent a rename.
 const TRIAL: &str = ".trial";
 
 /// A function that decides whether a file in an abandoned temporary directory may be removed. It returns `true` if
@@ -54,20 +54,20 @@ static LIVE: Mutex<Live> = Mutex::new(Live {
     is_closed: false,
 });
 
-/// The lock that a thread holds while it renames outputs to their targets. [`discard_all`] waits for it.
+/// A lock that a thread holds while it renames outputs to their targets. [`discard_all`] waits for it.
 static COMMIT: Mutex<()> = Mutex::new(());
 
 struct Live {
     paths: BTreeSet<PathBuf>,
-    /// The files of all [`RemovedAtEnd`] of this process, with their identities. Their names are not temporary, so
-    /// another program may replace the files. The identities show whether this has happened.
+    /// The files of all [`RemovedAtEnd`] values of this process, with their identities. These files have no temporary
+    /// names, so another program may replace them. The identities show whether this has happened.
     named: BTreeMap<PathBuf, FileId>,
-    /// Whether the process is about to end. If so, no output may be started or renamed to its target.
+    /// Whether the process is about to end. If it is, no output may be created or renamed to its target.
     is_closed: bool,
 }
 
-/// Locks and returns the list of the temporary files and directories of this process. Poisoning is ignored, because a
-/// panic cannot leave the list inconsistent.
+/// Locks the list of the temporary files and directories of this process, and returns it. Poisoning is ignored, because
+/// a panic cannot leave the list inconsistent.
 fn live() -> MutexGuard<'static, Live> {
     LIVE.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -102,8 +102,8 @@ pub fn discard_all() {
     }
 }
 
-/// A marker for a file that has no useful content yet. If [`discard_all`] is called while the marker exists, it removes
-/// the file, unless another program has put a different file at the path. Drop the marker to keep the file.
+/// A marker for a file that has no useful content yet. While the marker exists, [`discard_all`] removes the file,
+/// unless another program has put a different file at its path. Drop the marker to keep the file.
 #[derive(Debug)]
 pub(crate) struct RemovedAtEnd(PathBuf);
 
@@ -150,17 +150,17 @@ pub(super) fn begin_commit() -> Result<MutexGuard<'static, ()>> {
 pub(super) struct Temporary {
     path: PathBuf,
     is_directory: bool,
-    /// The open file or directory, which is also the claim. `None` if a directory cannot be claimed; then it is
-    /// protected only by its name.
+    /// The open file or directory, which is also the claim. `None` if a directory cannot be claimed, and is protected
+    /// only by its name.
     handle: Option<File>,
 }
 
 impl Temporary {
-    /// Creates a temporary file next to `target`, or a temporary directory if `is_own` is `Some`. Also removes the temporary files and
-    /// directories that killed processes with the same target have left. `is_own` decides which files of such a
-    /// directory may be removed.
+    /// Creates a temporary file next to `target`, or a temporary directory if `is_own` is `Some`. Also removes
+    /// temporary files and directories that killed processes with the same target have left behind. `is_own` decides
+    /// which files of such a directory may be removed.
     ///
-    /// If the target exists, only the owner can access the temporary file or directory. Otherwise, it has default
+    /// If the target exists, only the owner can access the temporary file or directory. Otherwise, it has the default
     /// access rights.
     pub(super) fn next_to(target: &Target, is_own: Option<IsOwnFile>) -> Result<Temporary> {
         target.refuse_without_parent()?;
@@ -248,8 +248,8 @@ impl Temporary {
         })
     }
 
-    /// Returns `true` if the temporary file or directory still exists under its name. Another process may have removed
-    /// it as abandoned in the moment before this process claimed it.
+    /// Returns `true` if the temporary file or directory still exists under its name. Just before this process claimed
+    /// it, another process may have removed it because it seemed abandoned.
     fn is_in_place(&self) -> bool {
         match (
             FileId::of(&self.path),
@@ -275,9 +275,9 @@ impl Temporary {
         self.handle.as_ref().expect("a file is open")
     }
 
-    /// Gives up the ownership of the file or directory, so that it is no longer removed automatically. Returns its
-    /// path, and the open handle that claims it for this process. The caller must hold the handle until it has renamed
-    /// the file or directory. The handle is `None` on Windows, which cannot rename open files.
+    /// Releases the file or directory, so that it is no longer removed automatically. Returns its path, and the open
+    /// handle that claims it for this process. The caller must hold the handle until it has renamed the file or
+    /// directory. The handle is `None` on Windows, which cannot rename open files.
     pub(super) fn keep(mut self) -> (PathBuf, Option<File>) {
         live().paths.remove(&self.path);
         // Windows does not rename a file or directory that is open.
@@ -315,11 +315,11 @@ pub(super) fn with_mode(_builder: &mut Builder<'_, '_>, _mode: u32) {
     // On other systems, a file takes its rights from its directory.
 }
 
-/// Returns the prefix with which the names of all temporary files for the output `target` begin: a dot, the name of the
-/// output, and another dot.
+/// Returns the prefix of the names of all temporary files for the output `target`: a dot, the name of the output, and
+/// another dot.
 fn prefix(target: &Path) -> OsString {
-    /// The length in bytes beyond which the name of an output is shortened in temporary names. File names may have at
-    /// most 255 bytes, and SQLite appends endings to the names of temporary files.
+    /// The maximum length in bytes of an output's name in temporary names. A longer name is shortened, because file
+    /// names may have at most 255 bytes, and SQLite appends endings to them.
     const MAX_NAME_LENGTH: usize = 200;
     let mut prefix = OsString::from(".");
     prefix.push(shortened(
@@ -344,8 +344,8 @@ pub(crate) fn shortened(name: &OsStr, longest: usize) -> Cow<'_, OsStr> {
     Cow::Owned(format!("{beginning}~{hash:016x}").into())
 }
 
-/// Restores an old output directory that a killed process left under a temporary name: renames it back to `target`.
-/// Returns `true` if it found and restored such a directory.
+/// Restores an old output directory that a killed process has left behind under a temporary name: renames it back to
+/// `target`. Returns `true` if there was such a directory.
 ///
 /// # Errors
 ///
@@ -371,9 +371,9 @@ pub(super) fn restore(target: &Target) -> Result<bool> {
     Ok(true)
 }
 
-/// Removes the temporary files or directories that killed processes with the same target have left. `is_own` is `None`
-/// if the output is a file. If the output is a directory, `is_own` decides which files of an abandoned directory may be
-/// removed.
+/// Removes the temporary files or directories that killed processes with the same target have left behind. `is_own` is
+/// `None` if the output is a file. If the output is a directory, `is_own` decides which files of an abandoned directory
+/// may be removed.
 ///
 /// # Errors
 ///
@@ -394,9 +394,9 @@ fn remove_abandoned(target: &Target, is_own: Option<IsOwnFile>) -> Result<()> {
     Ok(())
 }
 
-/// Removes the temporary directories that killed processes with the same target have left. `is_own` decides which files
-/// in them may be removed. Needed only if no process will write `target` again, because each process that writes it
-/// removes these directories first.
+/// Removes the temporary directories that killed processes with the same target have left behind. `is_own` decides
+/// which files in them may be removed. Call this function only if `target` will not be written again, because every
+/// process that writes it removes these directories first.
 ///
 /// # Errors
 ///
@@ -461,8 +461,8 @@ fn claim_left_behind(target: &Target, path: &Path, is_directory: bool) -> Result
     }
 }
 
-/// Removes the temporary directory `path`, which a killed process left next to `target`. `is_own` returns `true` for
-/// files that polybook creates in such a directory. Error messages name `target`.
+/// Removes the temporary directory `path`, which a killed process has left behind next to `target`. `is_own` returns
+/// `true` for files that polybook creates in such a directory. Error messages name `target`.
 ///
 /// # Errors
 ///
@@ -483,8 +483,8 @@ fn remove_abandoned_directory(target: &Target, path: &Path, is_own: IsOwnFile) -
     Ok(())
 }
 
-/// Returns the names of all entries of a directory. Each entry must be a file for which `is_own` returns `true`. If the
-/// directory contains any other entry, returns the name of this entry as an inner `Err`.
+/// Returns the names of all entries of a directory if each of them is a file for which `is_own` returns `true`.
+/// Otherwise, returns the name of an entry for which this is not the case as an inner `Err`.
 ///
 /// # Errors
 ///
@@ -552,7 +552,7 @@ pub struct TemporaryDir(Temporary);
 
 impl TemporaryDir {
     /// Creates a temporary directory in `parent`. Also tries to remove the temporary directories that killed processes
-    /// have left in `parent`.
+    /// have left behind there.
     ///
     /// # Errors
     ///
@@ -581,8 +581,8 @@ impl TemporaryDir {
     }
 }
 
-/// Removes the temporary directories that killed processes of this user have left in `parent`. `own` is the temporary
-/// directory of this process, which is kept.
+/// Removes the temporary directories that killed processes of this user have left behind in `parent`. `own` is the
+/// temporary directory of this process, which is kept.
 fn remove_left_behind(parent: &Path, own: &Path) {
     let Ok(own) = own.metadata() else {
         return;
@@ -620,9 +620,9 @@ fn is_as_own(found: &Metadata, own: &Metadata) -> bool {
     found.is_dir()
 }
 
-/// Returns `true` if the process that created the temporary directory `path` must have claimed it by now. This is the
-/// case if the directory is older than [`ABANDONED_AGE`] or is not empty: a process claims a directory before it
-/// creates files in it. `found` is the metadata of the directory.
+/// Returns `true` if the process that created the temporary directory `path` must have claimed it by now: if the
+/// directory is older than [`ABANDONED_AGE`] or is not empty, because a process claims a directory before it creates
+/// files in it. `found` is the metadata of the directory.
 fn was_claimed(path: &Path, found: &Metadata) -> bool {
     let age = found.modified().ok().and_then(|time| time.elapsed().ok());
     fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_some())
@@ -667,8 +667,8 @@ pub(super) fn claim_directory(path: &Path) -> io::Result<File> {
 }
 
 /// Claims the old output at `path` for this process, so that other processes of polybook do not remove it while it has
-/// a temporary name. The claim ends when the returned handle is dropped. Returns `None` if the output cannot be opened,
-/// and always on Windows, which does not rename open files.
+/// a temporary name. The claim ends when the returned handle is dropped. Returns `None` if the output cannot be opened.
+/// Always returns `None` on Windows, which cannot rename open files.
 pub(super) fn claim_replaced(path: &Path) -> Option<File> {
     if cfg!(windows) {
         return None;

@@ -1,7 +1,6 @@
-//! Stores that sort more data than fits into memory: they spill sorted runs to temporary files, and later merge the
-//! runs.
+//! Sorts data that exceeds memory: writes sorted runs to temporary files, and merges the runs later.
 //!
-//! All data that may exceed the memory budget is kept in one of these stores:
+//! All data that may exceed the memory budget is kept in one of these types:
 //!
 //! | data | store |
 //! |---|---|
@@ -20,9 +19,9 @@
 //! with its records in memory. The result stays in memory if it fits into the budget, and is otherwise written to a
 //! file. The concatenation of the sorted shards contains all records in order.
 //!
-//! The few thousand records of a shard are sorted within the processor's cache before equal neighbors are folded.
-//! This is faster than a hash map per shard, which would wait for memory at each insertion. The result is also
-//! already a sorted run.
+//! The few thousand records of a shard are sorted within the processor's cache before equal neighbors are folded. This
+//! is faster than a hash map for each shard, which would wait for memory at each insertion. The result is also already
+//! a sorted run.
 
 mod run;
 mod shards;
@@ -40,8 +39,8 @@ pub(crate) use self::{
     thread_sorters::ThreadSorters,
 };
 
-/// The memory budget of a store that sorts data, and the directory for its temporary files. Data that exceeds the
-/// budget is spilled to these files.
+/// The memory budget of an operation that sorts data, and the directory for its temporary files. Data that exceeds the
+/// budget is written to these files.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Memory {
     /// The number of bytes that the data may take before it is spilled to temporary files. Default: 1 GiB.
@@ -54,7 +53,7 @@ impl Memory {
     /// The default memory budget in bytes: 1 GiB.
     pub const DEFAULT_BYTES: usize = 1 << 30;
 
-    /// Returns one of `parts` equal shares of the budget, with the same directory for temporary files.
+    /// Returns a budget that is one of `parts` equal shares of this one, with the same directory for temporary files.
     ///
     /// # Panics
     ///
@@ -63,7 +62,7 @@ impl Memory {
         self.with_bytes(self.bytes / parts)
     }
 
-    /// Returns a budget of `bytes` bytes with the same directory for temporary files. `self` does not change.
+    /// Returns a budget of `bytes` bytes with the same directory for temporary files.
     pub(crate) fn with_bytes(&self, bytes: usize) -> Memory {
         let temp_dir = self.temp_dir.clone();
         Memory { bytes, temp_dir }
@@ -87,15 +86,15 @@ pub(crate) const SHARDS: usize = 256;
 /// form omits bits that are always zero, and bits that follow from the number of the record's shard.
 pub(crate) const PACKED_SIZE: usize = 10;
 
-/// A record of fixed size that can be sorted and folded. Folding combines neighboring records into one where
-/// [`Record::Fold`] permits it, for example by adding up the games of two records of the same move.
+/// A record of fixed size that can be sorted and folded. Folding combines neighboring records into one, as
+/// [`Record::Fold`] defines, for example by adding up the numbers of games in two records of the same move.
 pub(crate) trait Record: Copy + Ord + Default + Send + Sync + Debug + 'static {
-    /// The algorithm that combines neighbors in a sorted sequence of records, for example by summing the counts of
+    /// The algorithm that combines neighbors in a sorted sequence of records, for example by adding up the numbers in
     /// equal records.
     type Fold: Fold<Record = Self>;
 
-    /// The form in which temporary files store a record: an array of 16 or 24 bytes, or of another divisor of the size
-    /// of a block of such a file.
+    /// The form in which temporary files store a record: an array of 16 or 24 bytes, or of another length that divides
+    /// the size of a block of such a file.
     type Bytes: AsRef<[u8]> + for<'a> TryFrom<&'a [u8], Error: Debug>;
 
     /// Creates a record from its stored form.
@@ -140,24 +139,24 @@ pub(crate) trait Record: Copy + Ord + Default + Send + Sync + Debug + 'static {
     }
 }
 
-/// An algorithm that folds sorted records, for example by summing the counts of equal neighbors.
+/// An algorithm that folds sorted records, for example by adding up the numbers in equal neighbors.
 pub(crate) trait Fold: Default {
     /// The type of the records.
     type Record;
 
-    /// Takes the next record. The caller must pass the records in ascending order. Passes each folded record to `out`
-    /// as soon as no later record can change it. Never passes more records to `out` than it has taken.
+    /// Adds the next record. The caller must pass the records in ascending order. Passes each folded record to `out` as
+    /// soon as no later record can change it. Never passes more records to `out` than it has received.
     fn take(&mut self, record: Self::Record, out: &mut impl FnMut(Self::Record));
 
-    /// Passes the remaining folded records to `out`: those that [`take`](Fold::take) has kept. Must be called after
-    /// `take` has taken the last record. Afterwards, `take` may take further records of greater ranks.
+    /// Passes the remaining folded records to `out`. Must be called after [`take`](Fold::take) has received the last
+    /// record. Afterwards, `take` may receive further records with greater ranks.
     ///
-    /// A single record that is folded must not change, because stores omit the fold for records with unique ranks.
+    /// Folding a single record must not change it, because sorting skips the fold for records with unique ranks.
     fn finish(&mut self, out: &mut impl FnMut(Self::Record));
 }
 
-/// A fold that removes duplicates: it passes on only the first of several equal records. The field contains the most
-/// recent record, or `None` before the first record.
+/// A fold that removes duplicates: it passes on only the first of several equal records. Contains the most recent
+/// record, or `None` before the first record.
 #[derive(Debug)]
 pub(crate) struct Dedup<R>(Option<R>);
 
@@ -194,7 +193,7 @@ impl Record for u128 {
         self.to_le_bytes()
     }
 
-    /// Returns the high 64 bits of the record. They are a hash key, so they are evenly distributed.
+    /// Returns the high 64 bits of the record. They are a hash, so they are evenly distributed.
     fn rank(self) -> u64 {
         (self >> u64::BITS) as u64
     }

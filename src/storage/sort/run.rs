@@ -41,8 +41,8 @@ fn with_checksums(bytes: u64) -> u64 {
     bytes + bytes.div_ceil(BLOCK_SIZE as u64) * CHECKSUM_SIZE as u64
 }
 
-/// Returns the checksum of a block. The checksum also covers `offset`, the byte offset of the block in the file.
-/// Therefore, it detects blocks that were stored at a wrong offset.
+/// Returns the checksum of a block. It also covers `offset`, the byte offset of the block in the file, so it detects
+/// blocks that were stored at a wrong offset.
 fn checksum(block: &[u8], offset: u64) -> [u8; CHECKSUM_SIZE] {
     let start = (offset ^ offset >> u32::BITS) as u32;
     crc32c::crc32c_append(start, block).to_le_bytes()
@@ -165,30 +165,30 @@ fn record_of<R: Record>(bytes: &[u8]) -> R {
     R::from_bytes(bytes.try_into().expect("the bytes are a record"))
 }
 
-/// A byte sequence that is written once and then read. If it outgrows its memory budget, it is spilled to a temporary
+/// A byte sequence that is written once and then read. If it exceeds its memory budget, it is moved to a temporary
 /// file.
 #[derive(Debug)]
 pub(crate) struct ByteRun {
     memory: usize,
     file: Arc<RunFile>,
     is_spilled: bool,
-    /// The offset of the run in the file.
+    /// The offset in the file at which the run begins.
     start: u64,
-    /// The number of bytes that were written to the file, without checksums. A multiple of [`BLOCK_SIZE`] until the run
-    /// is finished.
+    /// The number of bytes that have been written to the file, not counting checksums. A multiple of [`BLOCK_SIZE`]
+    /// until the run is finished.
     filed: u64,
     /// The bytes at the end of the run that are still in memory.
     tail: Vec<u8>,
 }
 
 impl ByteRun {
-    /// Creates an empty byte sequence. It keeps at most `memory` bytes in memory. A longer sequence is spilled to its
+    /// Creates an empty byte sequence, which keeps at most `memory` bytes in memory. A longer sequence is moved to its
     /// own temporary file in the directory `temp_dir`.
     pub(crate) fn new(memory: usize, temp_dir: impl AsRef<Path>) -> ByteRun {
         ByteRun::within(memory, &RunFile::new(temp_dir.as_ref()))
     }
 
-    /// Creates an empty byte sequence. It keeps at most `memory` bytes in memory. A longer sequence is spilled to the
+    /// Creates an empty byte sequence, which keeps at most `memory` bytes in memory. A longer sequence is moved to the
     /// end of `file`, which may already contain finished sequences. Until this sequence is finished, no other may be
     /// written to `file`.
     pub(super) fn within(memory: usize, file: &Arc<RunFile>) -> ByteRun {
@@ -207,7 +207,7 @@ impl ByteRun {
         &self.file.temp_dir
     }
 
-    /// Returns the file to which the sequence spills.
+    /// Returns the temporary file of the sequence.
     pub(super) fn file(&self) -> &Arc<RunFile> {
         &self.file
     }
@@ -217,7 +217,7 @@ impl ByteRun {
         self.filed + self.tail.len() as u64
     }
 
-    /// Returns the number of records in the sequence, which must consist of records of the type `R` only.
+    /// Returns the number of records in the sequence, which must contain only records of the type `R`.
     pub(super) fn records_len<R: Record>(&self) -> u64 {
         self.len() / record_size::<R>() as u64
     }
@@ -259,7 +259,7 @@ impl ByteRun {
         Ok(())
     }
 
-    /// Completes the sequence. If a part of it was spilled, writes the rest to the file too. Afterwards, another
+    /// Completes the sequence. If a part of it was moved to the file, writes the rest there too. Afterwards, another
     /// sequence may be written to the same file.
     pub(super) fn finish(mut self) -> Result<ByteRun> {
         if self.is_spilled {
@@ -482,21 +482,21 @@ impl ByteReader<'_> {
 /// An iterator over records in ascending order.
 pub(crate) type SortedRecords<'a, R> = Box<dyn Iterator<Item = Result<R>> + 'a>;
 
-/// A function that reads the next items of a sorted sequence, and appends them to the vector that it receives. At the
-/// end of the sequence, and after an error, it appends nothing.
+/// A function that reads the next items of a sorted sequence and appends them to a vector. At the end of the sequence,
+/// and after an error, it appends nothing.
 pub(crate) type Refill<'a, T> = Box<dyn FnMut(&mut Vec<T>) -> Result<()> + 'a>;
 
-/// The maximum number of items that a merge reads from a sequence as one batch.
+/// The maximum number of items that a merge reads from a sequence at once.
 pub(super) const MAX_BATCH_ITEMS: usize = 1 << 8;
 
-/// The size, in bytes of heap memory, at which a batch of items is complete. It bounds the memory that a batch of long
-/// items takes. The size of a batch of short items is limited by [`MAX_BATCH_ITEMS`].
+/// The number of bytes of heap memory at which a batch of items is complete. It bounds the memory for a batch of long
+/// items, as [`MAX_BATCH_ITEMS`] does for short ones.
 const MAX_BATCH_BYTES: usize = 1 << 13;
 
 /// An iterator that merges any number of sorted sequences into one. The merge is stable: if items of two sequences are
 /// equal, the items of the earlier sequence come first.
 ///
-/// The merge reads a batch of items from each sequence. Then it sorts those items that must precede all unread items.
+/// The merge reads a batch of items from each sequence, and then sorts those items that must precede all unread items.
 /// It uses the standard library's stable sort, which merges ascending runs and takes a third less time than a heap.
 ///
 /// After an error, the iterator yields `None`.
@@ -601,7 +601,7 @@ impl<'a, T: Ord + 'a> Iterator for Merge<'a, T> {
     }
 }
 
-/// Folds the records of a merge, for example by summing the counts of equal records. Passes the folded records to
+/// Folds the records of a merge, for example by adding up the numbers in equal records. Passes the folded records to
 /// `push` in ascending order. Stops at the first error.
 pub(super) fn fold_into<R: Record>(
     mut merge: Merge<'_, R>,

@@ -1,4 +1,4 @@
-//! Collects records in shards, and then sorts each shard by sorting and folding its records into one sequence.
+//! Distributes records over shards, and then sorts and folds the records of each shard into one sequence.
 //!
 //! [`Sorted`] contains the sorted and folded records of a store, in one sequence for each shard. A sequence in memory
 //! is stored in blocks of equal size ([`Blocks`]). Growing it allocates a new block and never copies records. The
@@ -23,26 +23,26 @@ use super::{
 };
 use crate::{error::Result, task};
 
-/// The number of records that each shard of a store may always hold in memory, even if the memory budget is very small.
-/// A store consists of [`SHARDS`] shards.
+/// The number of records that each shard (an ordered part of the data to sort) may always hold in memory, even if the
+/// memory budget is very small. There are [`SHARDS`] shards.
 const MIN_QUOTA: usize = 64;
 
-/// The number of consecutive shards (parts of a store) that share a temporary file. Shared files keep the number of
-/// open files low.
+/// The number of consecutive shards (ordered parts of the data to sort) that share a temporary file. Sharing keeps the
+/// number of open files low.
 const SHARDS_PER_FILE: usize = 8;
 
 /// The maximum number of sorted runs (sequences of records in temporary files) that one merge combines. If there are
 /// more runs, they are merged in several rounds.
 const FAN_IN: usize = 64;
 
-/// The intended number of records per bucket in a bucket sort. Such a small bucket is sorted with few comparisons.
+/// The desired number of records in a bucket of a bucket sort. Such a small bucket is sorted with few comparisons.
 const RECORDS_PER_BUCKET: usize = 2;
 
 /// The maximum number of bits of a bucket number in a bucket sort. With more buckets, distributing the records would
 /// exceed the processor's cache.
 const MAX_BUCKET_BITS: u32 = 11;
 
-/// The maximum number of records of a bucket that a bucket sort sorts by insertion, whose time is quadratic.
+/// The maximum number of records in a bucket that is sorted by insertion, whose time is quadratic.
 const MAX_INSERTED: usize = 16;
 
 /// Buffers for sorting the records of a shard.
@@ -61,7 +61,8 @@ struct Buffers<R> {
     scratch: Scratch<R>,
 }
 
-/// The buffers of a store that no thread is using. They are freed with the store, whose memory budget includes them.
+/// Buffers that no thread is using at the moment. They are freed together with the store, because the memory budget of
+/// the store includes them.
 #[derive(Default, Debug)]
 struct IdleBuffers<R>(Mutex<Vec<Buffers<R>>>);
 
@@ -75,7 +76,7 @@ impl<R: Record> IdleBuffers<R> {
     }
 }
 
-/// Lengthens `buffer` to at least `len` elements. Returns the first `len` elements, which have arbitrary values.
+/// Extends `buffer` to at least `len` elements. Returns the first `len` elements, whose values are arbitrary.
 fn at_least<R: Record>(buffer: &mut Vec<R>, len: usize) -> &mut [R] {
     if buffer.len() < len {
         buffer.resize(len, R::default());
@@ -118,14 +119,14 @@ impl<'a, R: Record> Partition<'a, R> {
     }
 }
 
-/// A shard (an ordered part of a store) that is still collecting records. It consists of unsorted records in memory and
-/// sorted runs in temporary files.
+/// A shard (an ordered part of the data to sort) that is still collecting records. It consists of unsorted records in
+/// memory and sorted runs in temporary files.
 #[derive(Debug)]
 struct Shard<R> {
-    /// The unsorted records that have a packed form.
+    /// The unsorted records that could be packed.
     packed: Blocks<[u8; PACKED_SIZE]>,
     records: Blocks<R>,
-    /// The sorted runs that were spilled.
+    /// The sorted runs in temporary files.
     runs: Vec<ByteRun>,
 }
 
@@ -202,7 +203,8 @@ impl<R: Record> Shard<R> {
     }
 }
 
-/// Sorts records. Fast only if each record is near its place, for example in a small bucket that is not sorted.
+/// Sorts records by insertion. Fast only if each record is already near its final index, for example in a small bucket
+/// that is not sorted.
 fn sort_by_insertion<R: Record>(records: &mut [R]) {
     for at in 1..records.len() {
         let record = records[at];
@@ -243,8 +245,8 @@ fn fold_in_place<R: Record>(records: &mut [R]) -> usize {
     kept
 }
 
-/// A store that collects and sorts more records than fit into memory. The high bits of a record select the shard that
-/// collects it. Several threads may append records at the same time.
+/// Collects and sorts more records than fit into memory. The high bits of a record select the shard that collects it.
+/// Several threads may append records at the same time.
 #[derive(Debug)]
 pub(crate) struct Shards<R> {
     shards: Vec<Mutex<Shard<R>>>,
@@ -255,8 +257,8 @@ pub(crate) struct Shards<R> {
     buffers: IdleBuffers<R>,
 }
 
-/// Returns the maximum number of records that each shard of a store may hold in memory. A quarter of the budget
-/// `memory` is reserved for sorting, and the rest is divided equally among the [`SHARDS`] shards.
+/// Returns the maximum number of records that each shard may hold in memory. A quarter of the budget `memory` is
+/// reserved for sorting, and the rest is divided equally among the [`SHARDS`] shards.
 fn quota<R>(memory: &Memory) -> usize {
     (memory.bytes / size_of::<R>() / 4 * 3 / SHARDS).max(MIN_QUOTA)
 }
@@ -331,9 +333,9 @@ impl<R: Record> Shards<R> {
         Ok(())
     }
 
-    /// Sorts and folds the records that `shard` has in memory. If the result still fills more than half of the shard's
-    /// quota (the number of records that it may hold in memory), writes the result to a temporary file as a sorted run.
-    /// `number` is the index of the shard. `scratch` contains buffers for sorting.
+    /// Sorts and folds the records that `shard` holds in memory. If the result still fills more than half of the
+    /// shard's quota (the number of records that it may hold), writes it to a temporary file as a sorted run. `number`
+    /// is the index of the shard. `scratch` contains buffers for sorting.
     fn compact(&self, number: usize, shard: &mut Shard<R>, scratch: &mut Scratch<R>) -> Result<()> {
         let sorted = shard.take_sorted(number, scratch);
         if sorted.len() <= self.quota / 2 {
@@ -389,13 +391,13 @@ impl<R: Record> Shards<R> {
     }
 }
 
-/// The number of further records that a store may keep in memory while its shards are sorted. All threads that sort
-/// shards share it.
+/// The number of further records that may stay in memory while shards are sorted. All threads that sort shards share
+/// it.
 struct RecordBudget(AtomicUsize);
 
 impl RecordBudget {
-    /// Takes memory for `records` records from the budget. Returns `true` if enough memory was left. Otherwise, takes
-    /// nothing and returns `false`.
+    /// Takes memory for `records` records from the budget. Returns `false` and takes nothing if not enough memory is
+    /// left.
     fn take(&self, records: usize) -> bool {
         let less = |budget: usize| budget.checked_sub(records);
         let taken = self
@@ -409,9 +411,9 @@ impl RecordBudget {
     }
 }
 
-/// Merges the records that a shard has in memory with its runs in temporary files, and folds equal records. The result
-/// stays in memory if `budget`, the remaining memory budget, permits it. Otherwise, `writer` writes it to a file.
-/// `number` is the index of the shard. `scratch` contains buffers for sorting.
+/// Merges the records that a shard holds in memory with its runs in temporary files, and folds equal records. The
+/// result stays in memory if `budget`, the remaining memory budget, permits it. Otherwise, `writer` writes it to a
+/// file. `number` is the index of the shard. `scratch` contains buffers for sorting.
 fn sort_shard<R: Record>(
     number: usize,
     mut shard: Shard<R>,
@@ -461,7 +463,7 @@ struct SortedWriter<R> {
     /// The maximum number of records of the current shard that are kept in memory.
     quota: usize,
     file: Arc<RunFile>,
-    /// The records of the current shard while they are in memory. `held` is the number of these records.
+    /// The records of the current shard while they are in memory. `held` is their number.
     records: Blocks<R>,
     held: usize,
     /// The run to which all records of the current shard are written, or `None` while they fit into the quota.
@@ -504,9 +506,9 @@ impl<R: Record> SortedWriter<R> {
     }
 }
 
-/// Merges the sorted records of several sources. Folds equal records into one, as [`Record::Fold`] defines. Records
-/// with the same [rank](Record::rank), such as the moves of one position, form a group. Groups for which `keeps`
-/// returns `false` are dropped.
+/// Merges the sorted records of several sources, and folds equal records as [`Record::Fold`] defines. Records with the
+/// same [rank](Record::rank), such as the moves of one position, form a group. Groups for which `keeps` returns `false`
+/// are dropped.
 ///
 /// The shards are divided into `ranges` equal ranges, which are merged in parallel on the threads of the current rayon
 /// pool. `ranges` must divide [`SHARDS`]. `open` returns the sources that contain the records of a range of shards.
@@ -568,11 +570,11 @@ pub(crate) struct Dropped {
     pub records: u64,
 }
 
-/// The state of a merge of one range of shards. A group consists of all records with the same rank, such as the moves
-/// of one position. Groups for which `keeps` returns `true` are written, and all others are dropped.
+/// The state of merging one range of shards. A group consists of all records with the same rank, such as the moves of
+/// one position. Groups for which `keeps` returns `true` are written, and all others are dropped.
 struct Groups<'a, R: Record, K> {
     keeps: &'a K,
-    /// The current shard and the shards after it.
+    /// The current shard and those after it.
     shards: Range<usize>,
     /// The rank of the group that is being folded, or `None` between groups.
     rank: Option<u64>,
@@ -621,7 +623,7 @@ impl<R: Record, K: Fn(&[R]) -> bool> Groups<'_, R, K> {
     }
 
     /// Writes the records of a group (all records with the same rank) if `keeps` returns `true` for them. Otherwise,
-    /// counts the group as dropped.
+    /// adds the group to the numbers of dropped groups and records.
     fn write_if_kept(&mut self, group: &[R]) -> Result<()> {
         if !(self.keeps)(group) {
             self.dropped.groups += 1;
@@ -742,8 +744,8 @@ impl<T: Copy> Blocks<T> {
     }
 }
 
-/// The records of a store after sorting and folding, which combines equal records into one. The store is divided into
-/// shards. The shards are in ascending order, and so are the records of each shard.
+/// The records of a store after sorting and folding. They are divided into shards. The shards are in ascending order,
+/// and so are the records of each shard.
 #[derive(Debug)]
 pub(crate) struct Sorted<R> {
     shards: Vec<SortedShard<R>>,
@@ -758,15 +760,15 @@ pub(super) enum SortedShard<R> {
 }
 
 impl<R: Record> Sorted<R> {
-    /// Creates the sorted store from groups of consecutive shards. The groups must be in ascending order.
+    /// Creates the sorted records from groups of consecutive shards. The groups must be in ascending order.
     pub(super) fn new(groups: Vec<Vec<SortedShard<R>>>) -> Sorted<R> {
         Sorted {
             shards: groups.into_iter().flatten().collect(),
         }
     }
 
-    /// Calls `f` with each record of the shard with index `shard`, in ascending order. Shards are the ordered parts of
-    /// the store.
+    /// Calls `f` with each record of the shard with index `shard`, in ascending order. A shard is one of the ordered
+    /// parts of the records.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! An exact set of fingerprints with bounded memory use.
+//! A set of fingerprints (128-bit hashes) whose memory use is bounded.
 
 use std::collections::BTreeSet;
 
@@ -8,21 +8,21 @@ use super::{
 };
 use crate::error::Result;
 
-/// The number of fingerprints in a block of a sorted run. A set keeps the high half of the first fingerprint of each
-/// block in memory. A lookup thus finds the blocks that may contain a fingerprint, and reads only those.
+/// The number of fingerprints in a block of a sorted run. For each block, the high half of the first fingerprint is
+/// kept in memory. A lookup therefore reads only the blocks that may contain a fingerprint.
 const FINGERPRINTS_PER_BLOCK: usize = BLOCK_SIZE / size_of::<u128>();
 
-/// The maximum number of bytes of memory that one fingerprint takes, which includes its share of a node of the tree. A
-/// node may be half empty.
+/// The maximum number of bytes of memory for one fingerprint, including its share of a node of the tree that contains
+/// it. A node may be half empty.
 const BYTES_PER_FINGERPRINT: usize = 48;
 
 /// The number of fingerprints that a set may always keep in memory, even if its memory budget is very small.
 const MIN_CAPACITY: usize = 1 << 10;
 
-/// A set of 128-bit fingerprints. When it outgrows its memory budget, it moves the fingerprints to a temporary file as
-/// a sorted run.
+/// A set of 128-bit fingerprints. When it exceeds its memory budget, it moves the fingerprints to a temporary file as a
+/// sorted run.
 ///
-/// A lookup reads from each run at most once, even if the run is long. Each new run is merged with all older runs that
+/// A lookup reads at most once from each run, even if the run is long. Each new run is merged with all older runs that
 /// are not longer. Therefore, a set that is n times as large as its memory budget has only about log2(n) runs.
 #[derive(Debug)]
 pub(crate) struct SpillingSet {
@@ -34,8 +34,8 @@ pub(crate) struct SpillingSet {
     runs: Vec<SortedRun>,
 }
 
-/// A sorted sequence of fingerprints that a [`SpillingSet`] has moved to a temporary file. The file is removed when
-/// the run is dropped.
+/// A sorted sequence of fingerprints in a temporary file, to which a [`SpillingSet`] has moved them. The file is
+/// removed when the run is dropped.
 #[derive(Debug)]
 struct SortedRun {
     run: ByteRun,

@@ -1,4 +1,4 @@
-//! Sorts byte strings that may exceed the available memory.
+//! Sorts byte strings whose total size may exceed the available memory.
 
 use std::{borrow::Cow, hint::black_box, iter, mem, sync::Arc};
 
@@ -18,27 +18,27 @@ const FAN_IN: usize = if cfg!(test) { 4 } else { 128 };
 /// The size in bytes of the length prefix that is stored before each byte string.
 const LENGTH_SIZE: usize = 4;
 
-/// The maximum number of byte strings with the same first 16 bytes for which the sorter copies the next 16 bytes, to
-/// compare the strings faster. The limit bounds the memory for these copies.
+/// The maximum number of byte strings with the same first 16 bytes for which the sorter copies the next 16 bytes, in
+/// order to compare the strings faster. The limit bounds the memory for these copies.
 const MAX_COPIED: usize = 1 << 16;
 
 /// The number of consecutive byte strings that are loaded into the processor's cache together, shortly before they are
 /// read.
 const TEXTS_PER_PREFETCH: usize = 32;
 
-/// The number of leading bytes of a byte string that its [`TextRef`] contains. Most comparisons need only these bytes,
-/// and not the string itself.
+/// The number of bytes at the start of a byte string that its [`TextRef`] contains. Most comparisons need only these
+/// bytes.
 const PREFIX_SIZE: usize = size_of::<[u64; 2]>();
 
-/// The number of leading bytes of a byte string that the first element of [`TextRef::prefix`] contains.
+/// The number of bytes at the start of a byte string that the first element of [`TextRef::prefix`] contains.
 const KEY_SIZE: usize = size_of::<u64>();
 
-/// A reference to a byte string in memory. It contains the location of the string, and its first bytes for quick
+/// A reference to a byte string in memory. It contains the location of the string, and its first bytes for fast
 /// comparisons.
 #[derive(Copy, Clone, Debug)]
 struct TextRef {
-    /// The first bytes of the text, as returned by [`prefix`]. Two `u64` are used instead of a `u128`, whose alignment
-    /// would make the struct larger.
+    /// The first bytes of the string, as [`prefix`] returns them. Two `u64` are used instead of a `u128`, whose
+    /// alignment would make the struct larger.
     prefix: [u64; 2],
     /// The offset of the text's length prefix in [`TextSorter::bytes`].
     start: usize,
@@ -73,8 +73,8 @@ impl KeepRule {
 
 /// A sorter of byte strings (texts). It keeps duplicates unless it was created by [`unique`](TextSorter::unique).
 ///
-/// When the strings exceed the memory budget, they are spilled to a temporary file as a sorted run. Runs are merged
-/// when there are many of them.
+/// When the strings exceed the memory budget, they are moved to a temporary file as a sorted run. When there are many
+/// runs, they are merged.
 #[derive(Debug)]
 pub(crate) struct TextSorter {
     memory: Memory,
@@ -82,10 +82,10 @@ pub(crate) struct TextSorter {
     limit: usize,
     /// The rule that decides which byte strings are kept, or `None` to keep all.
     best: Option<KeepRule>,
-    /// The byte strings in memory, each after its length prefix.
+    /// The byte strings in memory, each preceded by its length.
     bytes: Vec<u8>,
     refs: Vec<TextRef>,
-    /// The sorted runs, by level. Level 0 contains the runs that were spilled from memory. Each run of a higher level
+    /// The sorted runs by level. Level 0 contains the runs that were written from memory. Each run of a higher level
     /// was merged from [`FAN_IN`] runs of the level below. All runs of a level share a file.
     levels: Vec<Vec<ByteRun>>,
 }
@@ -136,7 +136,7 @@ impl TextSorter {
         Ok(())
     }
 
-    /// Returns the number of bytes that the strings in memory take, including the [`TextRef`] of each string.
+    /// Returns the number of bytes of memory for the strings in memory, including the [`TextRef`] of each string.
     fn bytes_in_memory(&self) -> usize {
         self.bytes.len() + size_of::<TextRef>() * self.refs.len()
     }

@@ -1,4 +1,4 @@
-//! Sorts byte strings that several threads add.
+//! Sorts byte strings that are added by several threads.
 
 use std::sync::Mutex;
 
@@ -7,8 +7,8 @@ use rayon::prelude::*;
 use super::{Memory, Merge, TextSorter};
 use crate::{error::Result, task};
 
-/// A set of sorters for byte strings, one for each thread of the run. A mutex protects each sorter, so any thread can
-/// add strings to any sorter. Threads rarely wait, because each thread normally uses its own sorter.
+/// A set of sorters for byte strings, one for each thread. A mutex protects each sorter, so any thread can add strings
+/// to any sorter. Threads rarely wait, because each thread normally uses its own sorter.
 #[derive(Debug)]
 pub(crate) struct ThreadSorters(Vec<Mutex<TextSorter>>);
 
@@ -27,8 +27,8 @@ impl ThreadSorters {
         sorter.push(text)
     }
 
-    /// Sorts the strings that are still in memory, after the last string has been added. Returns all strings for
-    /// reading in sorted order.
+    /// Sorts the strings that are still in memory, and returns all strings for reading in sorted order. Must be called
+    /// after the last string has been added.
     pub(crate) fn into_sorted(self) -> SortedTexts {
         let mut sorters: Vec<_> = self.0.into_iter().map(task::unlocked).collect();
         sorters.par_iter_mut().for_each(TextSorter::sort);
@@ -36,7 +36,7 @@ impl ThreadSorters {
     }
 }
 
-/// A collection of byte strings, in several sorted sequences. The sequences are merged while the strings are read.
+/// A collection of byte strings in several sorted sequences, which are merged while they are read.
 #[derive(Debug)]
 pub(crate) struct SortedTexts(Vec<TextSorter>);
 
