@@ -1,8 +1,9 @@
-//! The table `Book` of a new OOBS database and its index, as b-trees in the format of SQLite.
+//! Writes the table `Book` of a new OOBS database, an opening book in an SQLite file, and the index of this table. Both
+//! are b-trees in the format of SQLite.
 //!
-//! SQLite would search the place of each row, and balance both b-trees after each insertion. The rows of a new database
-//! are already sorted, so this module fills the pages of both b-trees one after another, from the leaves to the roots.
-//! SQLite creates the empty tables before, and writes the table `Info` afterwards.
+//! SQLite itself would search both b-trees for each insertion and rebalance them. The rows of a new database are
+//! already sorted, so this module fills the pages of both b-trees one after another, from the leaves to the roots.
+//! SQLite only creates the empty tables at the beginning, and writes the table `Info` at the end.
 //!
 //! The format is described in [Database File Format](https://www.sqlite.org/fileformat2.html).
 
@@ -40,7 +41,7 @@ pub(super) struct Fields<'a> {
 
 impl<'a> BookTable<'a> {
     /// Creates a writer for the empty tables of `db`, whose pages are in `file`. Until [`finish`](BookTable::finish)
-    /// returns, `db` must not be used. `path` is the path that errors name.
+    /// returns, `db` must not be used. `path` is the path of the database, for error messages.
     pub(super) fn of_new(db: &Connection, file: &'a File, path: &Path) -> Result<BookTable<'a>> {
         let pragma = |name: &str| db.pragma_query_value(None, name, |row| row.get(0));
         let page_size: u32 = pragma("page_size").sql(path, "write")?;
@@ -65,7 +66,7 @@ impl<'a> BookTable<'a> {
         })
     }
 
-    /// Adds a row after the rows added before. Its EPD must not be less than the EPD of the row before it.
+    /// Appends a row to the table. Its EPD must not be less than the EPD of the previous row.
     pub(super) fn add(&mut self, row: Fields<'_>) -> io::Result<()> {
         let number = |games: u64| Value::Integer(games as i64);
         self.rows += 1;
@@ -101,7 +102,8 @@ impl<'a> BookTable<'a> {
         self.index.add(&mut self.pages, &self.cell, self.rows)
     }
 
-    /// Writes the pages that are not full yet, and the number of pages. Returns the number of rows.
+    /// Completes the table: writes the pages that are not full, and stores the number of pages in the file. Returns the
+    /// number of rows.
     pub(super) fn finish(mut self) -> io::Result<u64> {
         self.table.finish(&mut self.pages)?;
         self.index.finish(&mut self.pages)?;
@@ -110,7 +112,7 @@ impl<'a> BookTable<'a> {
     }
 }
 
-/// The pages of a database file. Pages are appended.
+/// The pages of a database file, to which further pages can be appended.
 struct Pages<'a> {
     file: &'a File,
     page_size: usize,
@@ -118,11 +120,12 @@ struct Pages<'a> {
     count: u32,
 }
 
-/// The offset of a byte of a database file that SQLite locks. The page with this byte stays empty.
+/// The offset of the byte that SQLite uses for locks in a database file. The page that contains this byte must stay
+/// empty.
 const LOCKED_BYTE: u64 = 1 << 30;
 
 impl Pages<'_> {
-    /// Returns the number of the page that is appended after page `number`.
+    /// Returns the number of the page that will be appended after the page with the number `number`.
     fn after(&self, number: u32) -> io::Result<u32> {
         let locked = LOCKED_BYTE / self.page_size as u64 + 1;
         let step = if u64::from(number) + 1 == locked {
@@ -147,8 +150,8 @@ impl Pages<'_> {
         write_all_at(self.file, page, offset)
     }
 
-    /// Appends the bytes of `record` to `cell`. If the record is longer than `most` bytes, only its beginning becomes part
-    /// of the cell, and the rest gets pages of its own.
+    /// Appends the bytes of `record` to `cell`. If the record is longer than `most` bytes, the cell contains only its
+    /// beginning, and the rest is written to separate pages.
     fn put_payload(&mut self, cell: &mut Vec<u8>, record: &[u8], most: usize) -> io::Result<()> {
         if record.len() <= most {
             cell.extend_from_slice(record);
@@ -178,8 +181,8 @@ impl Pages<'_> {
         Ok(())
     }
 
-    /// Writes the number of pages to the header of the file. Increases the counter of changes, so that SQLite does not use
-    /// its copies of pages any more.
+    /// Writes the number of pages to the header of the file, and increments the change counter, so that SQLite discards
+    /// its cached pages.
     fn finish(self) -> io::Result<()> {
         const CHANGES: u64 = 24;
         const PAGE_COUNT: u64 = 28;
@@ -202,7 +205,7 @@ enum Kind {
 /// A b-tree to which cells are added in ascending order.
 struct BTree {
     kind: Kind,
-    /// The number of the page of the root.
+    /// The page number of the root.
     root: u32,
     /// The last page of each level, from the leaves up. These pages are not written yet.
     levels: Vec<Page>,
@@ -224,7 +227,7 @@ impl BTree {
         }
     }
 
-    /// Adds `cell` to the last leaf. `key` is the row of the cell.
+    /// Adds `cell` to the last leaf. `key` is the ID of the row that the cell contains.
     fn add(&mut self, pages: &mut Pages<'_>, cell: &[u8], key: u64) -> io::Result<()> {
         self.push(pages, 0, cell)?;
         self.last_key = key;
@@ -247,7 +250,7 @@ impl BTree {
         Ok(())
     }
 
-    /// Writes the last page of `level`, and adds a cell that leads to it to the level above.
+    /// Writes the last page of `level`, and adds a cell that points to this page to the level above.
     fn write_full(&mut self, pages: &mut Pages<'_>, level: usize) -> io::Result<()> {
         let page = &mut self.levels[level];
         let mut cell = vec![0; size_of::<u32>()];
@@ -267,7 +270,7 @@ impl BTree {
         self.push(pages, level + 1, &cell)
     }
 
-    /// Writes the last page of each level. The highest one becomes the root.
+    /// Writes the last page of each level. The page of the highest level becomes the root.
     fn finish(&mut self, pages: &mut Pages<'_>) -> io::Result<()> {
         let mut levels = mem::take(&mut self.levels);
         let mut root = levels.pop().expect("a b-tree has leaves");
@@ -279,7 +282,7 @@ impl BTree {
     }
 }
 
-/// A page of a b-tree to which cells are added. The cells fill the page from its end to its beginning.
+/// A page of a b-tree that is being filled with cells, from its end to its beginning.
 struct Page {
     kind: u8,
     bytes: Vec<u8>,
@@ -298,7 +301,7 @@ impl Page {
         }
     }
 
-    /// Returns the offset of the pointer to the cell `cell`. The pointers follow the header of the page.
+    /// Returns the offset of the pointer to the cell with the index `cell`. The pointers follow the header of the page.
     fn pointer(&self, cell: usize) -> usize {
         let is_leaf = self.kind & 0x08 != 0;
         let header = if is_leaf { 8 } else { 12 };
@@ -336,8 +339,8 @@ impl Page {
         cell
     }
 
-    /// Writes the header of the page, and returns the complete page. `right` is the number of the page below it that
-    /// follows its last cell, if the page is not a leaf.
+    /// Writes the header of the page, and returns the complete page. Unless the page is a leaf, `right` is the number
+    /// of its rightmost child page, which has no cell.
     fn finished(&mut self, right: Option<u32>) -> &[u8] {
         self.bytes[0] = self.kind;
         self.bytes[3..5].copy_from_slice(&(self.cells as u16).to_be_bytes());
@@ -355,7 +358,7 @@ impl Page {
     }
 }
 
-/// A value of a column.
+/// The value of one column in a row.
 #[derive(Copy, Clone)]
 enum Value<'a> {
     Null,
@@ -386,7 +389,7 @@ impl Value<'_> {
 
 /// Replaces the content of `record` with a record of `values`: the types of all values, and then the values.
 fn write_record<const N: usize>(values: [Value<'_>; N], record: &mut Vec<u8>) {
-    /// The number of bytes of an integer with each serial type.
+    /// The number of bytes of an integer, indexed by its serial type.
     const INTEGER_BYTES: [usize; 10] = [0, 1, 2, 3, 4, 6, 8, 0, 0, 0];
     let types = values.map(Value::serial_type);
     record.clear();
@@ -409,7 +412,7 @@ fn write_record<const N: usize>(values: [Value<'_>; N], record: &mut Vec<u8>) {
     }
 }
 
-/// Appends `number` to `bytes` with seven bits per byte, the highest first.
+/// Appends `number` to `bytes` in SQLite's variable-length encoding: seven bits per byte, the highest bits first.
 #[inline]
 fn put_varint(bytes: &mut Vec<u8>, number: u64) {
     if number < 0x80 {

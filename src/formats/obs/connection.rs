@@ -30,8 +30,8 @@ use crate::{
 /// Rows of valid databases are far smaller.
 const MAX_ROW_BYTES: i32 = 1 << 20;
 
-/// The number of instructions of SQLite's virtual machine between two checks of the stop flag. They take about a
-/// millisecond.
+/// The number of instructions that SQLite's virtual machine runs between two checks of the stop flag, which takes about
+/// a millisecond.
 const INSTRUCTIONS_PER_CHECK: i32 = 10_000;
 
 /// The minimum size in bytes of SQLite's page cache for a query that sorts rows. Sorting with a smaller cache is slow.
@@ -43,7 +43,7 @@ const MAX_CACHE: usize = 1 << 24;
 /// A pool of SQLite connections to one database file.
 #[derive(Debug)]
 pub(super) struct Connections {
-    /// The state of the database when the pool was created.
+    /// The state of the database file when the pool was created.
     opened: DatabaseState,
     /// The [URI](immutable_uri) with which the file is read without locks, or `None` if SQLite uses locks.
     immutable: Option<String>,
@@ -95,7 +95,7 @@ impl Connections {
     }
 
     /// Takes a connection from the pool for a long read. If no idle connection is left for short queries, also tries to
-    /// add a new connection to the pool. If this fails, returns no error, because the new connection is not necessary.
+    /// add a new connection to the pool, but ignores a failure, because the new connection is not necessary.
     pub(super) fn lend_long(&self) -> Result<PooledConnection> {
         let lent = self.lend()?;
         let is_last = task::lock(&self.idle).is_empty();
@@ -141,7 +141,8 @@ impl Connections {
 #[derive(Debug)]
 pub(super) struct DatabaseState {
     path: PathBuf,
-    /// The path without symbolic links. SQLite resolves them before it appends to the name.
+    /// The path with symbolic links resolved. SQLite also resolves links before it appends `-wal` or `-shm` to the
+    /// name.
     resolved: PathBuf,
     /// The identity of the file. If the path leads to a file with another identity, the database was replaced.
     file: FileId,
@@ -221,11 +222,11 @@ pub(super) fn open_unshared(path: &Path) -> rusqlite::Result<Connection> {
 ///
 /// To read a database in WAL mode, SQLite normally creates a write-ahead log (`-wal`) and an index of this log (`-shm`)
 /// next to the database. If neither file exists, no other program has the database open, and the database file contains
-/// all changes. SQLite can then read it without these files.
+/// all changes. SQLite can then read the database without these files.
 ///
 /// # Errors
 ///
-/// Returns an error if a log that contains changes exists without its index. In this case, another program did not
+/// Returns an error if a log that contains changes exists without its index, which means that another program did not
 /// finish these changes.
 fn immutable_uri(path: &Path) -> Result<Option<String>> {
     /// The offset of the byte "read version" in the header of an SQLite file, and the value that this byte has if the

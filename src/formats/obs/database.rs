@@ -63,7 +63,7 @@ pub(super) fn is_database(path: &Path) -> Result<bool> {
 
 impl Obs {
     /// Opens an OOBS database. Does not verify its checksum: [`rows`](Obs::rows) and similar functions verify it while
-    /// they read, and [`verify_once`](Obs::verify_once) or the first look-up verifies the whole database.
+    /// they read, and [`verify_once`](Obs::verify_once) or the first lookup verifies the whole database.
     ///
     /// # Errors
     ///
@@ -99,12 +99,12 @@ impl Obs {
         })
     }
 
-    /// Verifies the database. The first look-up does this too. A program that must answer look-ups quickly should
-    /// therefore call this function in advance. The database is verified only once. Later calls return the same result.
+    /// Verifies the whole database. The database is verified only once; later calls return the same result. The first
+    /// lookup also calls this function, so a program that must answer lookups quickly should call it in advance.
     ///
-    /// Look-ups use an SQL index, which the checksum does not cover. SQLite therefore compares the tables with all their
-    /// indexes, in both directions. If the database has a checksum, all rows are then read without an index, and compared
-    /// with the checksum.
+    /// Lookups use an SQL index, which the checksum does not cover. SQLite therefore compares the tables with all their
+    /// indexes, in both directions. If the database has a checksum, all rows are then read without an index, and
+    /// compared with the checksum.
     ///
     /// # Errors
     ///
@@ -165,7 +165,8 @@ impl Obs {
         self.connections.path()
     }
 
-    /// Returns the variant of the positions: `asked` or, if it is `None`, the variant that the database names.
+    /// Returns the chess variant of the positions in the database: `asked` or, if `asked` is `None`, the variant that
+    /// the database names.
     ///
     /// # Errors
     ///
@@ -183,8 +184,8 @@ impl Obs {
     }
 
     /// Checks that no program has changed the database since it was opened. Call this function after a series of
-    /// lookups. Each lookup reads the current content of the file. If the file was changed during the series, some
-    /// lookups have returned old rows, and others new rows.
+    /// lookups. Each lookup reads the current content of the file, so a change during the series could mix old and new
+    /// rows.
     ///
     /// # Errors
     ///
@@ -208,7 +209,7 @@ impl Obs {
     }
 
     /// Returns the moves of a position, sorted by number of games in descending order. The result includes inactive
-    /// moves, which a program that uses the database must not play.
+    /// moves, which must not be played.
     ///
     /// A database may contain a position under several EPDs, because programs write some fields of an EPD differently.
     /// The results under all these EPDs are added up. The returned rows contain the EPD that
@@ -265,8 +266,8 @@ impl Obs {
     }
 
     /// Returns the largest weight of all active moves. The weight of a move is the sum of its wins, draws and losses,
-    /// each multiplied by its factor in `factors`. It is not scaled to the 16 bits that a weight has in a book. Reads
-    /// all rows.
+    /// each multiplied by its factor in `factors`. The result is not scaled to 16 bits, the size of a weight in a
+    /// Polyglot book. Reads all rows.
     ///
     /// # Errors
     ///
@@ -286,8 +287,8 @@ impl Obs {
         Ok(u64::try_from(largest).unwrap_or(0))
     }
 
-    /// Returns an estimate of the number of rows, for progress meters. The estimate is the largest row id of SQLite, or
-    /// 0 if the database cannot be read.
+    /// Returns an estimate of the number of rows, for progress meters. The estimate is the largest row ID, or 0 if the
+    /// database cannot be read.
     pub(crate) fn about_rows(&self) -> u64 {
         let largest = |db: &rusqlite::Connection| -> rusqlite::Result<Option<i64>> {
             db.query_row("SELECT max(ROWID) FROM Book", [], |row| row.get(0))
@@ -302,9 +303,9 @@ impl Obs {
     ///
     /// # Errors
     ///
-    /// Returns an error if the thread cannot be started. The iterator returns an error if the database cannot be read,
-    /// or if a row has a negative or too large number of games. If the checksum does not match, the iterator returns an
-    /// error after the last row.
+    /// Returns an error if the thread cannot be started. The iterator yields an error if the database cannot be read,
+    /// or if the number of games in a row is negative or too large. If the checksum does not match, it yields an error
+    /// after the last row.
     ///
     /// ```
     /// # use polybook::{MakeBook, obs::Obs, pgn::Input};
@@ -330,7 +331,7 @@ impl Obs {
         Rows::of_query(db, query, false, self.path().to_owned())
     }
 
-    /// Verifies the database if its EPDs are in a table of their own, because joining the tables uses an SQL index.
+    /// Verifies the database if its EPDs are in a separate table, because joining the tables uses an SQL index.
     fn verify_epd_table(&self) -> Result<()> {
         if self.queries.in_two_tables {
             self.verify_once()
@@ -387,9 +388,9 @@ impl Obs {
     }
 }
 
-/// Combines rows of the position `pos` that contain the same legal move in different spellings, and adds up their
-/// results. For example, castling may be written as `e1g1` or as `e1h1`. Active rows, whose moves may be played, are
-/// not combined with inactive rows.
+/// Combines rows of the position `pos` that contain the same legal move in different spellings, such as `e1g1` and
+/// `e1h1` for castling, and adds up their results. Active rows, whose moves may be played, are not combined with
+/// inactive rows.
 fn added_up<P: Rules>(pos: &P, rows: impl Iterator<Item = ObsRow>) -> Vec<ObsRow> {
     let mut places = HashMap::new();
     let mut sums: Vec<ObsRow> = Vec::new();
@@ -425,7 +426,7 @@ pub struct VerifiedDatabase {
 #[derive(Clone, PartialEq, Eq, Debug, ThisError)]
 #[non_exhaustive]
 pub enum DatabaseFault {
-    /// SQLite's integrity check found a problem. The string is SQLite's description of it.
+    /// SQLite's integrity check found a problem. The string is SQLite's description of the problem.
     #[error("the check of SQLite failed: {0}")]
     Sqlite(String),
     /// The checksum does not match the rows.
@@ -439,14 +440,13 @@ pub enum DatabaseFault {
     UnusableRows(SkippedRows),
 }
 
-/// Checks an OOBS database in three ways. It runs SQLite's integrity check. If the database contains a checksum, it
-/// compares the checksum with the rows. It also checks that each row contains a valid position, a legal move and valid
-/// numbers of games. Reads the file twice.
+/// Checks an OOBS database. Runs SQLite's integrity check, compares the checksum, if there is one, with the rows, and
+/// checks that each row contains a valid position, a legal move and valid numbers of games. Reads the file twice.
 ///
 /// # Errors
 ///
 /// Returns an error if the file is not an OOBS database, or if it is too damaged to be read. Other faults are not
-/// errors: the result lists them.
+/// errors, but are listed in the result.
 pub fn verify(path: impl AsRef<Path>) -> Result<VerifiedDatabase> {
     let path = path.as_ref();
     let obs = Obs::open(path)?;

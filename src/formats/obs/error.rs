@@ -110,10 +110,10 @@ impl ObsError {
     }
 }
 
-/// An extension trait for results of SQLite, which converts their errors to the library's [`Error`].
+/// An extension trait that converts errors in SQLite results to the library's [`Error`].
 pub(super) trait Sql<T> {
-    /// Converts the SQLite error in this result to an [`Error::Io`] about the file `path`. `doing` is the verb that
-    /// names the failed operation in the error message, such as `read`. An interrupted query becomes
+    /// Converts the SQLite error in this result to an [`Error::Io`] about the file `path`. `doing` is a verb, such as
+    /// `read`, that names the failed operation in the error message. An interrupted query becomes
     /// [`Error::Interrupted`].
     fn sql(self, path: &Path, doing: &'static str) -> Result<T>;
 }
@@ -173,7 +173,7 @@ fn io_error(err: rusqlite::Error, path: &Path) -> io::Error {
 }
 
 /// Returns a message for the user if the error means that another program left a change to the database unfinished.
-/// SQLite must repair such a database before reading it. A read-only connection cannot do this. Returns `None` for any
+/// SQLite must repair such a database before reading it, which a read-only connection cannot do. Returns `None` for any
 /// other error.
 fn unfinished(err: &rusqlite::Error, path: &Path) -> Option<String> {
     use ffi::{

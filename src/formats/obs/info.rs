@@ -1,4 +1,4 @@
-//! The table `Info` of an OOBS database, which describes the database.
+//! Reads and writes the table `Info` of an OOBS database, which describes the database.
 
 use std::path::Path;
 
@@ -25,9 +25,9 @@ const STANDARD: &str = "standard";
 /// polybook follows.
 const GENERATOR: &str = "polybook ";
 
-/// The separator between values that come from different databases, in the table `Info` of a merged database. Two
-/// values of this table can contain it: `Options` (the options with which each database was made) and `Dropped` (the
-/// move filter of each database).
+/// The separator between the values of different databases in the table `Info` of a merged database. It can occur in
+/// two rows: `Options` (the options with which each database was made) and `Dropped` (the move filter of each
+/// database).
 const OPTION_SEPARATOR: &str = " | ";
 
 /// The names of the rows that polybook reads from the table `Info` of an OOBS database.
@@ -65,11 +65,11 @@ const MAX_TEXT_BYTES: usize = MAX_VALUE_BYTES - 64;
 /// - `Checksum`: a checksum of the rows, which [`verify`](crate::formats::obs::verify) checks.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Info {
-    /// The variant of chess; `standard` for standard chess.
+    /// The name of the chess variant, which is `standard` for standard chess.
     pub variant: String,
     /// The origin of the results: input files, number of games, and options.
     pub provenance: Provenance,
-    /// The filter that selected the moves; every row passes it.
+    /// The filter that selected the moves. Every row passes this filter.
     pub move_filter: MoveFilter,
     /// The filters of merged databases as text, if `move_filter` does not describe them all.
     pub(crate) dropped: Option<String>,
@@ -90,8 +90,8 @@ impl Info {
         }
     }
 
-    /// Returns `true` if the database contains positions of `variant`, or of a variant with the same legal moves. A
-    /// database whose variant has an unknown name counts as a database of standard chess.
+    /// Returns `true` if the database contains positions of `variant`, or of a variant with the same legal moves. An
+    /// unknown name of a variant is treated as standard chess.
     pub fn is_for(&self, variant: Variant) -> bool {
         variant.is_played_like(self.variant.parse().unwrap_or_default())
     }
@@ -315,7 +315,7 @@ pub(super) struct ChecksumCheck {
 }
 
 impl ChecksumCheck {
-    /// Begins a comparison of the stored checksum with the calculated one. Reads the stored checksum, and adds the rows
+    /// Begins a comparison of the stored checksum with the calculated checksum. Reads the stored one, and adds the rows
     /// of the table `Info` to the calculated one. The caller must then [add](ChecksumCheck::add) the rows of the table
     /// `Book`. Returns `None` if the database does not contain a checksum.
     pub(super) fn of(db: &Connection) -> rusqlite::Result<Option<ChecksumCheck>> {
@@ -335,8 +335,8 @@ impl ChecksumCheck {
         Ok(Some(check))
     }
 
-    /// Adds a row of a table to the calculated checksum: joins the fields of the row to one string, separated by tabs,
-    /// and adds the string.
+    /// Adds a row of a table to the calculated checksum. The fields of the row are joined to one string, separated by
+    /// tabs.
     pub(super) fn add(&mut self, row: &rusqlite::Row<'_>) -> rusqlite::Result<()> {
         let text = &mut self.text;
         text.clear();

@@ -35,12 +35,12 @@ const MAX_OPEN_DATABASES: usize = 48;
 pub struct ObsMergeSummary {
     /// The number of rows of the new database.
     pub rows: u64,
-    /// The inputs that contain rows that could not be read, each with the number of these rows.
+    /// The inputs in which rows could not be read, each with a description of these rows.
     pub skipped_rows: Vec<(PathBuf, SkippedRows)>,
-    /// The inputs that are the same file as an earlier input. Their games are counted again.
+    /// The inputs that are the same file as an earlier input. Their games are counted twice.
     pub repeated: Vec<PathBuf>,
-    /// The inputs from which moves were left out, each with the options that left them out, as [`Info::dropped`]
-    /// returns them.
+    /// The inputs from which moves were left out when they were made, each with the responsible options, as returned by
+    /// [`Info::dropped`].
     pub dropped: Vec<(PathBuf, String)>,
 }
 
@@ -50,8 +50,8 @@ pub struct ObsMergeSummary {
 /// that contains the move. The comment comes from the first input that contains a comment on the move. SQLite sorts the
 /// rows of the inputs within the memory budget `memory`. Setting `stop` to `true` cancels the merge.
 ///
-/// Returns a summary and the finished output, which the caller still has to rename to its target. If no moves
-/// were left out of the inputs (see [`Info::dropped`]), the result equals a database made from all the games.
+/// Returns a summary and the finished output, which the caller must rename to its target. If no moves were left out of
+/// the inputs (see [`Info::dropped`]), the new database is equal to one made from all games at once.
 ///
 /// # Errors
 ///
@@ -240,8 +240,7 @@ fn rows_of_run<'a>(
     })
 }
 
-/// A row that is compared with other rows by EPD and then by move. This order is needed to merge sorted sources of
-/// rows.
+/// A row that is ordered by EPD and then by move, as needed to merge sorted sources of rows.
 struct ByMove(ObsRow);
 
 impl ByMove {

@@ -1,14 +1,14 @@
-//! OOBS, the [Open Opening Book Standard](https://github.com/nguyenpham/oobs): opening books as SQLite databases
-//! with wins, draws and losses.
+//! Reads and writes OOBS databases, which are opening books in SQLite files with the wins, draws and losses of each
+//! move. OOBS is the [Open Opening Book Standard](https://github.com/nguyenpham/oobs).
 //!
 //! A row of the table `Book` describes one move in one position. It contains the EPD of the position, the move in
-//! coordinate notation (`e2e4`, `e1g1`, `e7e8q`), and the numbers of games that the side to move won, drew and
-//! lost after playing the move. A move may be played only if the lowest bit of its column `Active` is set. The
-//! table `Info` describes the database; it contains the variant and the number of rows.
+//! coordinate notation (`e2e4`, `e1g1`, `e7e8q`), and the numbers of games that the side to move won, drew and lost
+//! after playing the move. A move may be played only if the lowest bit of its column `Active` is set. The table `Info`
+//! describes the database, for example its variant and number of rows.
 //!
 //! polybook never changes a database in place. Readers open a database read-only, and [`ObsWriter`] writes a new file.
 //! The new file replaces an old database only if no other program has the old one open. Otherwise the run fails, and
-//! the old database stays as it is.
+//! the old database is unchanged.
 //!
 //! ```
 //! use polybook::{MakeBook, obs::Obs, pgn::Input, position::from_text};

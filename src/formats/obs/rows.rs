@@ -1,5 +1,5 @@
-//! The rows of the table `Book`: the type [`ObsRow`], the SQL [`Queries`] that read rows from databases with
-//! different columns, and the iterator [`Rows`], which reads ahead in a thread.
+//! Reads the rows of the table `Book` in an OOBS database. Contains the type [`ObsRow`], the SQL [`Queries`] that read
+//! rows from databases with different columns, and the iterator [`Rows`], which reads ahead in a separate thread.
 
 use std::{
     cmp::Ordering,
@@ -34,7 +34,7 @@ pub struct ObsRow {
     pub epd: String,
     /// The move in coordinate notation, such as `e2e4`.
     pub mv: String,
-    /// The bits of the column `Active`. The standard gives a meaning only to the lowest bit; the others are preserved.
+    /// The bits of the column `Active`. The standard defines only the lowest bit; the others are preserved.
     pub active: i64,
     /// The results of the games in which the move was played, from the point of view of the side to move.
     pub stats: Wdl,
@@ -43,8 +43,8 @@ pub struct ObsRow {
 }
 
 impl ObsRow {
-    /// Compares two rows of one position. The row with more games comes first. If the numbers of games are equal, the
-    /// row whose move comes first alphabetically comes first.
+    /// Compares two rows of one position. The row with more games comes first. Rows with the same number of games are
+    /// in alphabetical order of their moves.
     pub fn by_games(a: &ObsRow, b: &ObsRow) -> Ordering {
         let games = b.stats.games().cmp(&a.stats.games());
         games.then_with(|| a.mv.cmp(&b.mv))
@@ -82,7 +82,7 @@ pub struct SkippedRows {
     pub example: Option<String>,
 }
 
-/// The reason that a warning states for a row that was skipped because of an illegal move.
+/// The reason, in a warning, why a row with an illegal move was skipped.
 pub(crate) const NOT_LEGAL: &str = "this is not a legal move in the position";
 
 impl SkippedRows {
@@ -94,8 +94,8 @@ impl SkippedRows {
             .get_or_insert_with(|| format!("\"{}\" \"{}\": {reason}", row.epd, row.mv));
     }
 
-    /// Counts a row that is skipped because it cannot be read. If this is the first skipped row, stores `problem`,
-    /// which describes the row and the reason.
+    /// Counts a row that is skipped because it cannot be read. If this is the first skipped row, stores `problem`, a
+    /// description of the row and the reason.
     pub(super) fn problem(&mut self, problem: String) {
         self.rows += 1;
         self.example.get_or_insert(problem);
@@ -147,14 +147,14 @@ pub(super) struct Queries {
     pub select: String,
     /// The query `select` for use with a condition or an order, for which SQLite may use an SQL index.
     pub indexed: String,
-    /// Whether the EPDs are in a table of their own.
+    /// Whether the EPDs are in a separate table.
     pub in_two_tables: bool,
     /// The tables of the database that polybook reads.
     pub tables: Vec<&'static str>,
     /// The clause that sorts rows by EPD and then by move, both in byte order, and then in the order of the table.
     pub order: String,
-    /// The query that returns all rows, sorted in this order, with the columns of an [`ObsRow`]. The functions that
-    /// [`add_spelling`] defines convert EPDs and moves.
+    /// The query that returns all rows, sorted by EPD and then by move, with the columns of an [`ObsRow`]. EPDs and
+    /// moves are converted by the SQL functions that [`add_spelling`] defines.
     pub respelled: String,
     /// The SQL expression of the EPD, for use in conditions.
     pub epd: &'static str,
@@ -235,8 +235,8 @@ const EPD_SPELLING_FUNCTION: &str = "polybook_epd";
 const MOVE_SPELLING_FUNCTION: &str = "polybook_move";
 
 /// Defines two SQL functions on the connection `db`. They convert EPDs and moves of `variant` to the spelling that
-/// polybook writes. Other programs use other spellings: for example, they write an en passant square on which no pawn
-/// can capture, or castling as a king move to the rook's square.
+/// polybook writes. Other programs use other spellings. For example, they write an en passant square to which no pawn
+/// can capture, or castling as a move of the king to the rook's square.
 pub(super) fn add_spelling(db: &Connection, variant: Variant) -> rusqlite::Result<()> {
     let flags = FunctionFlags::SQLITE_UTF8
         | FunctionFlags::SQLITE_DETERMINISTIC
@@ -256,8 +256,8 @@ pub(super) fn add_spelling(db: &Connection, variant: Variant) -> rusqlite::Resul
     })
 }
 
-/// A parser for the EPDs of consecutive rows. It remembers the previous EPD with its position, so that the EPD of
-/// adjacent rows of one position is parsed only once.
+/// A parser for the EPDs of consecutive rows. The parser remembers the previous EPD and its position, so that the
+/// common EPD of adjacent rows is parsed only once.
 pub(super) struct PositionCheck {
     variant: Variant,
     epd: String,
@@ -292,7 +292,8 @@ impl PositionCheck {
 /// Parses the EPD of a row in a database of `variant`.
 ///
 /// Other programs may write castling rights in another order, or an en passant square after every double step. Some
-/// programs add counters and operations, or empty brackets if no piece is in hand, even if the variant has no such pieces.
+/// programs add counters and operations, or empty brackets if no piece is in hand, even if pieces are never in hand in
+/// the variant.
 pub(crate) fn position_of(variant: Variant, epd: &str) -> Result<VariantPosition, LineError> {
     match epd.split_once("[]") {
         Some((board, rest)) if variant != Variant::Crazyhouse => {
@@ -308,8 +309,8 @@ pub(super) fn respelled(variant: Variant, epd: &str) -> Option<String> {
     Some(epd_of(&pos))
 }
 
-/// Returns `false` if `table` is a view or a virtual table, or has generated columns. Returns `true` if there is no
-/// table of this name.
+/// Returns `true` if `table` is neither a view nor a virtual table and has no generated columns, or if it does not
+/// exist.
 fn is_plain_table(db: &Connection, table: &str) -> rusqlite::Result<bool> {
     // Only ordinary tables have a root page. A virtual table must not be examined, because that would run its code.
     let is_other = "SELECT count(*) FROM sqlite_schema NOT INDEXED WHERE CAST(name AS TEXT) COLLATE NOCASE = ?1
@@ -383,8 +384,8 @@ fn malformed(problem: String) -> Result<ObsRow, ObsError> {
     Err(ObsError::MalformedRow(problem))
 }
 
-/// Returns the string in `value`, the value of one column in a row. The string must consist of 1 to `longest` printable
-/// ASCII characters.
+/// Returns the string in `value`, the value of a column. The string must consist of 1 to `longest` printable ASCII
+/// characters.
 ///
 /// # Errors
 ///
@@ -410,8 +411,8 @@ fn comment(value: ValueRef<'_>) -> Option<String> {
     }
 }
 
-/// Returns the integer in `value`, the value of one column in a row. SQLite may store it as an integer, a
-/// floating-point number or a string. Returns `empty` if the value is NULL, and `None` if it is anything else.
+/// Returns the integer in `value`, the value of a column. SQLite may store the integer as an integer, a floating-point
+/// number or a string. Returns `empty` if the value is NULL, and `None` if it is anything else.
 fn integer(value: ValueRef<'_>, empty: i64) -> Option<i64> {
     match value {
         ValueRef::Null => Some(empty),
@@ -433,8 +434,8 @@ const MAX_QUEUED_CHUNKS: usize = 2;
 /// An iterator over the rows of an OOBS database.
 ///
 /// A separate thread with its own connection reads the rows before the iterator needs them. The thread ends when the
-/// iterator is dropped. The iterator ends after its first error. If the checksum of the database does not match, the
-/// iterator returns an error after the last row.
+/// iterator is dropped. The iterator ends after its first error. If the checksum of the database does not match, it
+/// yields an error after the last row.
 pub struct Rows {
     ready: vec::IntoIter<ObsRow>,
     skipped_rows: SkippedRows,
@@ -468,8 +469,9 @@ impl Chunk {
 
 impl Rows {
     /// Starts a thread that runs the SQL query `query` on the connection `db`, and returns an iterator over the
-    /// resulting rows. If `is_ordered` is `true`, the iterator returns an error if the rows are not sorted by EPD and
-    /// then by move, which shows that an SQL index is damaged. Error messages name the database file `path`.
+    /// resulting rows. If `is_ordered` is `true`, the rows must be sorted by EPD and then by move. The iterator yields
+    /// an error if they are not, which shows that an SQL index is damaged. Error messages name the database file
+    /// `path`.
     ///
     /// # Errors
     ///

@@ -39,11 +39,11 @@ use crate::{
     task::{self, Failure, Feeder},
 };
 
-/// The minimum estimated size, in bytes, of a database for it to be written with large pages. Large pages can be
-/// written faster, but would be mostly empty in a small database.
+/// The estimated size, in bytes, from which on a database is written with large pages. Large pages are faster to write,
+/// but would be mostly empty in a small database.
 const LARGE_DATABASE: u64 = 1 << 24;
 
-/// The interval at which written bytes are flushed to the disk while rows are still written, so that little is left to
+/// The interval at which a database file is flushed to the disk while rows are being written, so that little is left to
 /// flush at the end.
 const FLUSH_INTERVAL: Duration = Duration::from_millis(200);
 
@@ -67,10 +67,11 @@ pub struct ObsSummary {
     pub rows: u64,
     /// The number of moves that were left out because they have fewer games than the filter's minimum.
     pub rare: u64,
-    /// The number of positions and moves that are missing because two positions have the same hash key. It is almost
+    /// The number of positions and moves that are missing because two positions have the same hash key. This is almost
     /// always 0.
     pub strays: u64,
-    /// The EPD of the first position, or `None` if the database contains the starting position of its variant.
+    /// The EPD of the first position in the database, or `None` if the database contains the starting position of its
+    /// variant.
     pub first: Option<String>,
 }
 
@@ -96,14 +97,13 @@ impl ObsWriter {
         self.file.target()
     }
 
-    /// Writes the database. It contains all positions that moves in `counts` reach from the positions `starts`. Each
-    /// position gets one row for each move that the filter of `info` [selects](crate::formats::counts::MoveFilter::selects).
-    /// Rows are sorted by EPD, then by number of games in descending order.
+    /// Writes a database of all positions that moves in `counts` reach from the positions `starts`. Each position gets
+    /// one row for each move that the filter of `info` [selects](crate::formats::counts::MoveFilter::selects). Rows are
+    /// sorted by EPD, then by number of games in descending order.
     ///
     /// Sorts within the memory budget `memory`, and uses all threads of the current rayon pool. `meter` shows the
-    /// progress. The caller must have set its total. The first half of the total is advanced while the positions are
-    /// found, and the second half while the rows are written. Returns a summary and the finished output, which the
-    /// caller still has to rename to its target.
+    /// progress. `meter` must have a total, half of which is for finding the positions, and half for writing the rows.
+    /// Returns a summary and the finished output, which the caller must rename to its target.
     ///
     /// # Errors
     ///
@@ -177,9 +177,9 @@ impl ObsWriter {
         Ok((summary, finished))
     }
 
-    /// Creates the database that `properties` describes. Calls `gather` with a [`RowCollector`]. `gather` must pass all
-    /// rows of the database to this collector. Writes the rows in the same order. Returns the number of rows and the
-    /// finished output. Setting `stop` cancels the writing.
+    /// Creates the database that `properties` describes. Calls `gather` with a [`RowCollector`], to which `gather` must
+    /// pass all rows of the database in their final order. Returns the number of rows and the finished output. If
+    /// `stop` is set, the operation is cancelled.
     pub(super) fn write_rows(
         mut self,
         properties: DatabaseProperties<'_>,
@@ -218,9 +218,9 @@ pub(super) struct DatabaseProperties<'a> {
 }
 
 impl DatabaseProperties<'_> {
-    /// Creates the tables of the empty database `db`. Calls `gather` with a [`RowCollector`], to which `gather` must
-    /// pass all rows, and writes these rows. Meanwhile, flushes `file`, the file of the database, to the disk at
-    /// intervals. Returns the number of rows. Setting `stop` cancels the writing. Error messages name `path`.
+    /// Creates the tables of the empty database `db` and fills them. Calls `gather` with a [`RowCollector`], to which
+    /// `gather` must pass all rows. The database file, `file`, is flushed to the disk at intervals while the rows are
+    /// written. Returns the number of rows. If `stop` is set, the operation is cancelled. Error messages name `path`.
     fn fill(
         &self,
         db: Connection,
@@ -285,8 +285,8 @@ impl DatabaseProperties<'_> {
     }
 }
 
-/// Opens a database file for writing. No other process may write it. On Unix, SQLite opens the file without a lock,
-/// because this process already holds a lock on it. On NFS, the two locks would conflict.
+/// Opens a database file for writing. The caller must make sure that no other process writes it. On Unix, SQLite opens
+/// the file without a lock, because this process already holds a lock on it, and the two locks would conflict on NFS.
 pub(super) fn open(path: &Path) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     if cfg!(unix) {
@@ -296,7 +296,7 @@ pub(super) fn open(path: &Path) -> rusqlite::Result<Connection> {
 }
 
 /// Copies the complete database in `file` to the output `out`. If reading `file` fails, the error names its directory,
-/// `dir`. Setting `stop` cancels the copying.
+/// `dir`. If `stop` is set, the copying is cancelled.
 fn copy(mut file: &File, dir: &Path, out: &mut AtomicFile, stop: &AtomicBool) -> Result<()> {
     let reading = "read a temporary file in";
     file.rewind().at(dir, reading)?;
@@ -338,9 +338,9 @@ fn text(bytes: &[u8]) -> &str {
     str::from_utf8(bytes).expect("EPDs and moves are ASCII")
 }
 
-/// The SQL statements that create the tables of an OOBS database. They create the same tables as the OOBS standard's
-/// own tool. The name of the index differs from the name in the standard's document, so that users can still run the
-/// `CREATE INDEX` statement of the document.
+/// The SQL statements that create the tables of an OOBS database. They create the same tables as the tool of the OOBS
+/// standard. The name of the index differs from the one in the standard's document, so that users can still run the
+/// `CREATE INDEX` statement of this document.
 pub(super) const TABLES: &str = "
     CREATE TABLE Book (
         ID INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -361,8 +361,8 @@ pub(super) const SETTINGS: &str = "
     PRAGMA journal_mode = OFF;
     PRAGMA synchronous = OFF;";
 
-/// The SQL statement that stores the largest ID of the table `Book`, from which SQLite continues `AUTOINCREMENT`. Without
-/// rows, SQLite stores nothing.
+/// The SQL statement that stores the largest ID of the table `Book`, after which `AUTOINCREMENT` continues. Like SQLite
+/// itself, it stores nothing if the table has no rows.
 const LAST_ID: &str = "INSERT INTO sqlite_sequence (name, seq) SELECT 'Book', ?1 WHERE ?1 > 0";
 
 /// The size in bytes at which a block of rows is sent to the thread that writes rows.
@@ -434,15 +434,14 @@ pub(super) struct RowCollector<'a> {
     block: RowBlock,
     /// A buffer for the fields of a row.
     fields: Vec<u8>,
-    /// The path that errors name.
+    /// The path of the database, for error messages.
     target: &'a Path,
 }
 
 impl RowCollector<'_> {
     /// Adds a row to the collected rows of the new database. The row contains the results `stats` of the move `mv` (in
-    /// UCI notation) in the position `epd`. `active` is the value of the column `Active`, which is 1 if a program that
-    /// uses the database may play the move. Rows are written in the order in which they are added, which must be that of
-    /// their EPDs.
+    /// UCI notation) in the position `epd`. `active` is the value of the column `Active`, which is 1 if the move may be
+    /// played. Rows must be added in ascending order of their EPDs.
     ///
     /// # Errors
     ///
