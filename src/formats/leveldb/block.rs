@@ -1,10 +1,9 @@
-//! The blocks of a LevelDB table, which contain sorted entries with prefix-compressed keys.
+//! Encodes and decodes the blocks of a LevelDB table, which contain sorted entries with prefix-compressed keys.
 //!
-//! An entry begins with three varints: the length of the prefix that its key shares with the previous key, the
-//! length of the rest of the key, and the length of the value. The rest of the key and the value follow. Every
-//! sixteenth key is stored whole; its entry is a *restart point*. The block ends with the offsets of the restart
-//! points and their number (32-bit little-endian integers), so that a key can be found by binary search over the
-//! restart points.
+//! An entry begins with three varints: the length of the prefix that its key shares with the previous key, the length
+//! of the rest of the key, and the length of the value. The rest of the key and the value follow. Every sixteenth key
+//! is stored whole; its entry is a *restart point*. The block ends with the offsets of the restart points and their
+//! number (32-bit little-endian integers), so that a key can be found by binary search over the restart points.
 
 use std::{ops::Range, path::Path, sync::Arc};
 
@@ -56,9 +55,9 @@ impl BlockBuilder {
         self.buffer.len() + 4 * self.restarts.len() + 4
     }
 
-    /// Appends the first part of an entry to the block: the lengths of the key and of the value, and the key. The key
-    /// is the concatenation of `key` and `trailer`, and must be greater than all keys of the block. In a data block,
-    /// `trailer` contains the sequence number and the kind of the entry; in an index block, it is empty.
+    /// Appends the beginning of an entry to the block: the lengths of the key and of the value, and the key. The key is
+    /// the concatenation of `key` and `trailer`, and must be greater than all keys of the block. `trailer` contains the
+    /// sequence number and the kind of the entry in a data block, and is empty in an index block.
     ///
     /// The caller must then append the value, which has `value_len` bytes, to the buffer that
     /// [`value`](BlockBuilder::value) returns.
@@ -142,9 +141,9 @@ pub(super) struct Block {
     bytes: Vec<u8>,
     /// The offset in `bytes` at which the entries end.
     entries_end: usize,
-    /// The number of restart points; 0 if only the beginning of the block is held.
+    /// The number of restart points, or 0 if only the beginning of the block is in memory.
     restarts: usize,
-    /// The length in bytes of the whole block if only its beginning is held, and otherwise 0.
+    /// The length in bytes of the whole block if only its beginning is in memory, otherwise 0.
     len: usize,
     /// The offset of the block in its file.
     offset: u64,
@@ -329,15 +328,15 @@ impl Block {
         Ok(offset)
     }
 
-    /// Returns the value of the entry at the cursor position `state`, or `None` if the value is too long to be held in
-    /// memory.
+    /// Returns the value of the entry at the cursor position `state`, or `None` if the value is not in memory because
+    /// it is too long.
     #[inline]
     pub(super) fn value(&self, state: &EntryState) -> Option<&[u8]> {
         self.bytes.get(state.value.clone())
     }
 
-    /// Returns the value of the entry at the cursor position `state`. Converts the buffer of the block to the result
-    /// without allocating a new one, because the value may be large.
+    /// Returns the value of the entry at the cursor position `state`. Reuses the buffer of the block for the result
+    /// instead of allocating a new one, because the value may be large.
     pub(super) fn into_value(mut self, state: &EntryState) -> Vec<u8> {
         self.bytes.truncate(state.value.end);
         self.bytes.drain(..state.value.start);

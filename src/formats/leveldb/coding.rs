@@ -1,4 +1,4 @@
-//! The encodings of integers, strings and checksums that all LevelDB files share.
+//! Encodes and decodes integers, strings and checksums as in all LevelDB files.
 
 use integer_encoding::VarInt;
 

@@ -1,9 +1,8 @@
-//! Databases that are open for reading: lookups of keys, and cursors, which iterate over entries in ascending order of
-//! keys.
+//! Reads LevelDB databases: looks up keys, and iterates over entries in ascending order of keys with cursors.
 //!
-//! A [`TableCursor`] iterates over one table, and verifies that its keys are in order. A [`TablesCursor`]
-//! iterates over several tables that do not overlap, one after the other. A [`DatabaseCursor`] merges all levels
-//! and logs of a database. The newest entry of a key comes first and hides the older ones.
+//! A [`TableCursor`] iterates over one table, and verifies that its keys are in order. A [`TablesCursor`] iterates over
+//! several tables that do not overlap, one after the other. A [`DatabaseCursor`] merges all levels and logs of a
+//! database. The newest entry of a key hides the older ones.
 
 use std::{
     cmp::Reverse,
@@ -31,8 +30,8 @@ use super::{
 use crate::error::{At, Error, Result};
 
 impl Damage {
-    /// Converts this description of damage to an error that names the file `path`, the problem, and the offset of the
-    /// damage.
+    /// Converts this description of damage to an error about the file `path`. The error message states the problem and
+    /// the offset of the damage.
     pub(super) fn into_error(self, path: &Path) -> Error {
         Error::damaged(
             path,
@@ -73,9 +72,9 @@ impl Database {
         })
     }
 
-    /// Returns the names that the files of the database in `directory` may have: the names of its manifest, logs and
-    /// tables, and the names that occur in every LevelDB database, such as `CURRENT`. Two names are returned for each
-    /// table, because its extension may be `.ldb` or `.sst`.
+    /// Returns the names that files of the database in `directory` may have: the names of its manifest, logs and
+    /// tables, and names that occur in every LevelDB database, such as `CURRENT`. The result contains two names for
+    /// each table, whose extension may be `.ldb` or `.sst`.
     ///
     /// # Errors
     ///
@@ -99,8 +98,8 @@ impl Database {
         self.version.tables().map(|table| table.size).collect()
     }
 
-    /// Verifies the checksums of blocks that lookups do not read: the metaindex of each table, and the blocks that it
-    /// lists, such as filters.
+    /// Verifies the checksums of blocks that lookups do not read: the metaindex of each table, and the blocks that the
+    /// metaindex lists, such as filters.
     ///
     /// # Errors
     ///
@@ -115,8 +114,7 @@ impl Database {
         self.memtable.is_empty() && self.version.tables().next().is_none()
     }
 
-    /// Reads a long value piece by piece: calls `f` with the parts of the value, from first to last. A part may be
-    /// empty.
+    /// Reads a long value in parts, and calls `f` with each part, from first to last. A part may be empty.
     ///
     /// # Errors
     ///
@@ -161,22 +159,23 @@ impl Database {
 }
 
 /// The tables of an open database, sorted by file number. Only as many table files are kept open as the process's limit
-/// on open files allows. Every other file is opened when its table is used.
+/// on open files allows. The other files are opened when they are needed.
 #[derive(Debug)]
 pub(super) struct Tables {
     directory: PathBuf,
     tables: Vec<ManifestTable>,
-    /// The number of tables that the process may have open before further tables are opened for each read.
+    /// The number of tables that the process may keep open. Further tables are opened anew for each read.
     most_open: usize,
 }
 
-/// A table in the manifest, with the identity and the modification time that its file had when the database was
+/// A table that the manifest lists, with the identity and the modification time that its file had when the database was
 /// opened.
 #[derive(Debug)]
 struct ManifestTable {
     file: TableFile,
     stamp: Stamp,
-    /// The table if it is held open, or `None` if the limit was reached, so that the table is opened when it is used.
+    /// The table if it is kept open. `None` if too many tables are open already, so that this table is opened when it
+    /// is used.
     held: Option<Arc<Table>>,
 }
 
@@ -266,8 +265,8 @@ fn most_held() -> usize {
     usize::try_from(soft / 2).unwrap_or(usize::MAX)
 }
 
-/// Returns the maximum number of tables that this process may keep open. It is unlimited, because systems other than
-/// Unix allow enough open files.
+/// Returns the maximum number of tables that this process may keep open. The number is unlimited on systems other than
+/// Unix, which allow enough open files.
 #[cfg(not(unix))]
 fn most_held() -> usize {
     usize::MAX
@@ -317,10 +316,10 @@ fn read_logs(directory: &Path, version: &Version) -> Result<Memtable> {
     Ok(memtable)
 }
 
-/// The names of the files that occur in LevelDB databases and have no number in their names.
+/// The file names without a number that occur in LevelDB databases.
 const OWN_NAMES: [&str; 4] = ["CURRENT", "LOCK", "LOG", "LOG.old"];
 
-/// Returns `true` if `name` is a name that LevelDB may give to a file of a database.
+/// Returns `true` if LevelDB may give the name `name` to a file of a database.
 pub(crate) fn is_file_of_database(name: &OsStr) -> bool {
     let Some(name) = name.to_str() else {
         return false;
@@ -492,8 +491,8 @@ mod tests {
     }
 }
 
-/// The value of a cursor's current entry. It consists of the bytes of the value or, if the value is too long to be held
-/// in memory, of its location in the database.
+/// The value of a cursor's current entry. It holds the bytes of the value or, if the value is too long to be held in
+/// memory, its location in the database.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum TableValue<'a> {
     Held(&'a [u8]),
@@ -518,8 +517,8 @@ impl<'a> TableValue<'a> {
 impl Database {
     /// Creates a cursor over the entries of `tables`. The tables must be sorted by key and must not overlap.
     ///
-    /// `longest` is the maximum size in bytes of a decompressed block that is read as a whole; a limit below 128 KiB
-    /// counts as 128 KiB. Only the last value of a block can be long. If a block is larger than `longest`, the cursor
+    /// `longest` is the maximum size in bytes of a decompressed block that is read as a whole; a limit below 128 KiB is
+    /// treated as 128 KiB. Only the last value of a block can be long. If a block is larger than `longest`, the cursor
     /// reads all of the block except the last value, and returns the location of this value instead of its bytes.
     ///
     /// # Errors
@@ -542,10 +541,10 @@ impl Database {
     }
 
     /// Creates a cursor over the database that returns each key once, with its newest value, and skips deleted keys.
-    /// Call [`advance`](DatabaseCursor::advance) to move it to the first entry.
+    /// Call [`advance`](DatabaseCursor::advance) to move the cursor to the first entry.
     ///
-    /// `longest` is the maximum size in bytes of a decompressed block that is read as a whole; a limit below 128 KiB
-    /// counts as 128 KiB. Only the last value of a block can be long. If a block is larger than `longest`, the cursor
+    /// `longest` is the maximum size in bytes of a decompressed block that is read as a whole; a limit below 128 KiB is
+    /// treated as 128 KiB. Only the last value of a block can be long. If a block is larger than `longest`, the cursor
     /// reads all of the block except the last value, and returns the location of this value instead of its bytes.
     ///
     /// # Errors
@@ -566,11 +565,11 @@ impl Database {
     }
 }
 
-/// A cursor over all entries of one table in ascending order of keys. It also returns deletions, and old entries that
-/// were replaced by a newer entry of the same key.
+/// A cursor over all entries of one table in ascending order of keys. The cursor also returns deletions, and old
+/// entries that were replaced by a newer entry of the same key.
 ///
-/// [`advance`](TableCursor::advance) returns an error if the keys are out of order, or if they contradict the
-/// table's index or the manifest.
+/// [`advance`](TableCursor::advance) returns an error if the keys are out of order, or if they contradict the table's
+/// index or the manifest.
 #[derive(Debug)]
 pub(crate) struct TableCursor {
     table: Arc<Table>,
@@ -593,8 +592,8 @@ pub(crate) struct TableCursor {
 impl TableCursor {
     /// Creates a cursor over `table`.
     ///
-    /// `longest` is the maximum size in bytes of a decompressed block that is read as a whole; a limit below 128 KiB
-    /// counts as 128 KiB. Only the last value of a block can be long. If a block is larger than `longest`, the cursor
+    /// `longest` is the maximum size in bytes of a decompressed block that is read as a whole; a limit below 128 KiB is
+    /// treated as 128 KiB. Only the last value of a block can be long. If a block is larger than `longest`, the cursor
     /// reads all of the block except the last value, and returns the location of this value instead of its bytes.
     ///
     /// # Errors
@@ -730,8 +729,8 @@ struct TablesCursor<'d> {
 }
 
 impl TablesCursor<'_> {
-    /// Moves to the next entry, even if it is a deletion or was replaced by a newer entry of the same key. Moves after
-    /// the last entry if there is no next entry.
+    /// Moves to the next entry, even if it is a deletion or was replaced by a newer entry of the same key. If there is
+    /// no next entry, moves past the last one.
     #[inline]
     fn step(&mut self) -> Result<()> {
         loop {
@@ -759,7 +758,8 @@ pub(crate) struct DatabaseCursor<'d> {
     levels: Vec<TablesCursor<'d>>,
     /// The entries of the logs that follow the current position of the cursor.
     logged: Peekable<btree_map::Iter<'d, Vec<u8>, Logged>>,
-    /// The index in `levels` of the cursor with the current entry, or `levels.len()` if the entry comes from a log.
+    /// The index in `levels` of the cursor with the current entry, or `levels.len()` if the current entry comes from a
+    /// log.
     present: Option<usize>,
     /// The value of the entry at the front of `logged`.
     logged_value: &'d [u8],
@@ -827,8 +827,8 @@ impl DatabaseCursor<'_> {
         }
     }
 
-    /// Returns the total size in bytes of the tables that the cursor has read completely. Callers use it to show
-    /// progress.
+    /// Returns the total size in bytes of the tables that the cursor has read completely. This number can be used to
+    /// show progress.
     pub(crate) fn passed(&self) -> u64 {
         self.levels.iter().map(|level| level.passed).sum()
     }

@@ -1,11 +1,11 @@
-//! The files of a database: their names, and how they are opened.
+//! Names and opens the files of a LevelDB database.
 //!
-//! When a database is opened, its tables are opened and held open, so that they can still be read after the
-//! database was replaced or removed. A database may have more tables than a process may have open files, so held
-//! tables use at most half of the process's limit. Any other table is opened when it is used. It stays open
-//! during this use if the open tables take less than three quarters of the limit; otherwise, it is opened for
-//! each read. The use fails if the file was replaced since the database was opened. This module never raises the
-//! limit, but the program may do so before it opens a database.
+//! When a database is opened, its tables are kept open, so that they can still be read after the database has been
+//! replaced or removed. A database may have more tables than a process may have open files, so the tables that are kept
+//! open use at most half of the process's limit. Any other table is opened when it is used, which fails if the file has
+//! been replaced since the database was opened. Such a table stays open during its use if open tables take less than
+//! three quarters of the limit; otherwise, it is opened for each read. This module never raises the limit, but the
+//! program may raise it before it opens a database.
 
 use std::{
     cmp::Reverse,
@@ -25,8 +25,8 @@ use crate::{
 /// few MiB. A manifest takes about 100 bytes for each table, so this size is enough for millions of tables.
 const MAX_LOG_SIZE: u64 = 256 << 20;
 
-/// Opens a file of a database for reading. Rejects files that are not regular: opening a pipe would block, and reading
-/// a device might never end.
+/// Opens a file of a database for reading. Rejects files that are not regular, because opening a pipe would block, and
+/// reading a device might never end.
 ///
 /// # Errors
 ///
@@ -87,14 +87,14 @@ impl TableFile {
         format!("{number:06}.ldb")
     }
 
-    /// Returns the user key and the sequence number of the table's first entry. Such pairs are ordered like the entries
-    /// of a LevelDB database: by ascending user key, then by descending sequence number.
+    /// Returns the user key and the sequence number of the table's first entry. Such pairs have the order of the
+    /// entries in a LevelDB database: by ascending user key, then by descending sequence number.
     pub(super) fn first(&self) -> (&[u8], Reverse<u64>) {
         (&self.first_key, Reverse(self.first_sequence))
     }
 
-    /// Returns the user key and the sequence number of the table's last entry. Such pairs are ordered like the entries
-    /// of a LevelDB database: by ascending user key, then by descending sequence number.
+    /// Returns the user key and the sequence number of the table's last entry. Such pairs have the order of the entries
+    /// in a LevelDB database: by ascending user key, then by descending sequence number.
     pub(super) fn last(&self) -> (&[u8], Reverse<u64>) {
         (&self.last_key, Reverse(self.last_sequence))
     }
@@ -109,9 +109,9 @@ fn is_missing(err: &Error) -> bool {
     matches!(err, Error::Io { source, .. } if source.kind() == ErrorKind::NotFound)
 }
 
-/// Returns `opened`, the result of opening or reading the file `path` of an index. An index is a LevelDB database,
-/// which lists the files that belong to it. If `path` does not exist, the returned error therefore says that the index
-/// is damaged.
+/// Returns `opened`, the result of opening or reading the file `path`. If the file does not exist, changes the error so
+/// that it says that the index is damaged. An index is a LevelDB database, which lists its files, so a missing file
+/// means damage.
 pub(super) fn damaged_if_missing<T>(path: &Path, opened: Result<T>) -> Result<T> {
     opened.map_err(|err| {
         if is_missing(&err) {
@@ -186,7 +186,7 @@ impl Drop for OpenPermit {
 #[derive(Debug)]
 pub(super) enum TableSource {
     Open(File, OpenPermit),
-    /// A file that is opened for each read, with its stamp.
+    /// A file that is opened for each read. Holds its stamp, which shows whether the file was replaced.
     Closed(Stamp),
 }
 
@@ -226,7 +226,7 @@ pub(super) fn replaced(directory: &Path) -> Error {
     )
 }
 
-/// Returns `opened`, the result of opening a table's file. If the file is missing or damaged, returns an error which
+/// Returns `opened`, the result of opening a table's file. If the file is missing or damaged, returns an error that
 /// says that the database in `directory` was replaced or removed. Any other result is returned unchanged.
 pub(super) fn unless_missing<T>(directory: &Path, opened: Result<T>) -> Result<T> {
     opened.map_err(|err| match err {

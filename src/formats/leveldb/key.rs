@@ -1,7 +1,8 @@
-//! Internal keys, which consist of a user key, a sequence number and the kind of the entry.
+//! Encodes and compares the internal keys of LevelDB, which consist of a user key, a sequence number and the kind of
+//! the entry.
 //!
-//! Tables and manifests store internal keys, sorted by user key ascending, then by sequence number descending, so
-//! that the newest entry of a user key comes first.
+//! Tables and manifests store internal keys, sorted by user key ascending, then by sequence number descending, so that
+//! the newest entry of a user key comes first.
 
 /// The length in bytes of an internal key's trailer, which consists of the sequence number and the kind of the
 /// entry.
@@ -57,9 +58,9 @@ fn user_key(internal: &[u8]) -> &[u8] {
         .0
 }
 
-/// Returns a short key for a block's entry in the table's index. The key is an internal key, which consists of a user
-/// key, a sequence number and a kind. It is greater than or equal to `last`, the last internal key of the block. It is
-/// less than every internal key with the user key `next`, the first user key of the next block.
+/// Returns a short key for a block's entry in the table's index. The returned key is an internal key, which consists of
+/// a user key, a sequence number and a kind. It is greater than or equal to `last`, the last internal key of the block,
+/// and less than every internal key with the user key `next`, the first user key of the next block.
 ///
 /// The result is as short as the rules of [`user_separator`] allow.
 pub(super) fn separator(last: &[u8], next: &[u8]) -> Vec<u8> {

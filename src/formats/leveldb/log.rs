@@ -1,8 +1,8 @@
-//! LevelDB's logs, which are sequences of records.
+//! Encodes and decodes the logs of LevelDB, which are sequences of records.
 //!
 //! A log is divided into blocks of 32 KiB. A record is stored as one or more fragments, each with a checksum. A
-//! fragment does not cross the end of a block. A manifest is a log of edits. Other logs contain entries that are
-//! not in a table yet.
+//! fragment does not cross the end of a block. A manifest is a log of edits. Other logs contain entries that are not in
+//! a table yet.
 
 use std::collections::{BTreeMap, btree_map};
 
@@ -68,8 +68,8 @@ const TORN_RECORD: &str = "the log file of the index ends in the middle of a rec
 /// # Errors
 ///
 /// Returns an error if a checksum does not match, if fragments are not in order, or if the log ends within a record.
-/// LevelDB itself ignores an incomplete record at the end, because its writer may have been killed. This function does
-/// not, because a damaged length looks like an incomplete record.
+/// Unlike LevelDB, which ignores an incomplete record at the end because the writer may have been killed, this function
+/// returns an error for it, because a record with a damaged length looks incomplete as well.
 pub(super) fn records(log: &[u8]) -> Result<Vec<(u64, Vec<u8>)>, Damage> {
     let mut records = Vec::new();
     let mut open: Option<(u64, Vec<u8>)> = None;

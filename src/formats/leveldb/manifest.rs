@@ -1,8 +1,8 @@
-//! The manifest of a database, which lists the tables and the key range of each.
+//! Reads and writes the manifest of a LevelDB database, which lists the tables of the database with their key ranges.
 //!
-//! A manifest is a log of edits. [`write`] writes a single edit that adds all tables. LevelDB appends an edit for
-//! each change. Applying all edits gives the current version of the database. The file `CURRENT` contains the
-//! name of the manifest.
+//! A manifest is a log of edits. [`write`] writes a single edit that adds all tables. LevelDB appends an edit for each
+//! change. Applying all edits gives the current version of the database. The file `CURRENT` contains the name of the
+//! manifest.
 
 use std::{cmp::Reverse, fs, io, path::Path};
 
@@ -92,8 +92,8 @@ fn edit(tables: &[TableFile]) -> Vec<u8> {
     edit
 }
 
-/// The state of a database according to its manifest, which is a list of edits. An edit is a record that contains
-/// changes of the database.
+/// The state of a database according to its manifest, which is a list of edits. An edit is a record that describes
+/// changes to the database.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub(super) struct Version {
     comparator: Option<Vec<u8>>,
@@ -136,7 +136,7 @@ impl Version {
         Ok(version)
     }
 
-    /// Applies an edit to this state. An edit is a record of the manifest that contains changes of the database.
+    /// Applies an edit to this state. An edit is a record of the manifest that describes changes to the database.
     ///
     /// # Errors
     ///
@@ -232,7 +232,7 @@ impl Version {
     }
 
     /// Returns the number of the log that must exist, or `None` if no log is required. The log that the manifest names
-    /// may be missing if the database is new.
+    /// need not exist if the database is new.
     pub(super) fn required_log(&self) -> Option<u64> {
         self.log_number.filter(|number| *number > LOG_NUMBER)
     }

@@ -1,4 +1,4 @@
-//! A reader and a writer of LevelDB databases, which know nothing about chess.
+//! Reads and writes LevelDB databases. This module is independent of chess.
 //!
 //! LevelDB's `doc/table_format.md`, `doc/log_format.md` and `doc/impl.md` describe the file formats.
 //!
@@ -7,8 +7,8 @@
 //! program has written, with tables in several levels and entries in logs. [`Database::get`] looks up one key.
 //! [`Database::entries`] iterates in ascending order of keys.
 //!
-//! The checksum of every byte that is read is verified. A damaged file causes an error that names the file and
-//! the offset; a lookup never silently returns fewer entries.
+//! Checksums are verified for all bytes that are read. A damaged file causes an error that names the file and the
+//! offset, and never a wrong result of a lookup.
 //!
 //! polybook does not write indexes with a LevelDB library, because such a library first writes every entry to a log, on
 //! one thread. An open database normally keeps its files open, so it can still be read if another run replaces it.

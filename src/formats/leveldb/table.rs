@@ -1,9 +1,8 @@
-//! Tables, which are files of sorted entries.
+//! Reads and writes the tables of a LevelDB database, which are files of sorted entries.
 //!
-//! A [`TableBuilder`] writes a table. A [`Table`] looks up single keys ([`Table::get`]), and reads blocks for
-//! cursors. A value that is too long to be held in memory is the last value of its block. [`Table::long_block`]
-//! recognizes such a block and reads only its beginning. [`Table::read_long`] streams the value, one Snappy chunk
-//! at a time.
+//! A [`TableBuilder`] writes a table. A [`Table`] looks up single keys ([`Table::get`]), and reads blocks for cursors.
+//! A value that is too long to be held in memory is the last value of its block. [`Table::long_block`] recognizes such
+//! a block and reads only its beginning. [`Table::read_long`] streams the value, one Snappy chunk at a time.
 
 use std::{
     io::{self, Write},
@@ -35,8 +34,8 @@ pub(crate) const BLOCK_SIZE: usize = 4 << 10;
 /// The magic number at the end of every table.
 pub(super) const MAGIC: [u8; 8] = 0xdb47_7524_8b80_fb57_u64.to_le_bytes();
 
-/// The size in bytes of a table's footer. It consists of two block handles, which are the encoded locations of blocks,
-/// and of [`MAGIC`]. The handles are padded to their maximum total length of 40 bytes.
+/// The size in bytes of a table's footer. The footer consists of two block handles, which are the encoded locations of
+/// blocks, and [`MAGIC`]. The handles are padded to their maximum total length of 40 bytes.
 pub(super) const FOOTER_SIZE: usize = 40 + MAGIC.len();
 
 /// The size in bytes of the trailer of each block: one byte for the compression and four for the checksum.
@@ -69,8 +68,8 @@ pub(crate) struct TableBuilder<W> {
     file: BlockWriter<W>,
     block: BlockBuilder,
     index: BlockBuilder,
-    /// The last key and the handle of the last written block. Its index entry is added when the next key is known,
-    /// because the key in the index must separate the two keys.
+    /// The last key and the location of the block that was written last. The index entry of this block is added when
+    /// the next key is known, because the key in the index must separate the two keys.
     written: Option<(Vec<u8>, Handle)>,
     first_key: Vec<u8>,
     /// The number of entries added so far.
@@ -204,12 +203,11 @@ impl<W: Write> TableBuilder<W> {
     }
 }
 
-/// A writer that compresses blocks with Snappy, and appends the compression byte and the checksum to each. The
+/// A writer that compresses blocks with Snappy, and appends the compression byte and the checksum to each block. The
 /// bytes of a block may be passed in several calls, so a large block need not be held in memory.
 ///
 /// Snappy's format consists of the length of the input and chunks of [`SNAPPY_CHUNK_SIZE`] bytes that are compressed
-/// independently. Compressing one chunk at a time therefore produces the same bytes as compressing the whole
-/// block.
+/// independently. Compressing one chunk at a time therefore produces the same bytes as compressing the whole block.
 struct BlockWriter<W> {
     out: W,
     /// The number of bytes written to `out`.
@@ -355,16 +353,16 @@ pub(super) struct Table {
     pub file: TableFile,
     pub(super) path: Arc<Path>,
     source: TableSource,
-    /// The index block, which maps keys to the handles of the data blocks; empty until it is read. Only the thread
-    /// that holds `sets_index` sets it. Therefore no thread waits for another one, which would never finish if a fork
-    /// has left it in the parent process.
+    /// The index block, which maps keys to the locations of the data blocks. The cell is empty until the block is read,
+    /// and is set only by the thread that holds `sets_index`. Therefore no thread waits for another thread, which would
+    /// never finish if a fork left it behind in the parent process.
     index: OnceLock<Arc<Block>>,
     sets_index: Mutex<()>,
 }
 
 impl Table {
     /// Creates a reader of a table. `file` is the description of the table in the manifest, and `path` is the path of
-    /// its file. `source` says whether the file is held open or opened for each read.
+    /// its file. `source` tells whether the file is kept open or opened for each read.
     pub(super) fn new(file: TableFile, path: PathBuf, source: TableSource) -> Table {
         Table {
             file,
@@ -427,7 +425,7 @@ impl Table {
         Ok(block)
     }
 
-    /// Creates an error about the table's file. `problem` says what is wrong, such as "is damaged".
+    /// Creates an error about the table's file. `problem` is a phrase such as "is damaged".
     pub(super) fn problem(&self, problem: &str) -> Error {
         Error::damaged(&*self.path, problem)
     }
@@ -452,8 +450,8 @@ impl Table {
         self.block(index)
     }
 
-    /// Verifies the checksums of blocks that lookups do not read: the metaindex of the table, and the blocks that it
-    /// lists, such as filters.
+    /// Verifies the checksums of blocks that lookups do not read: the metaindex of the table, and the blocks that the
+    /// metaindex lists, such as filters.
     ///
     /// # Errors
     ///
@@ -616,9 +614,9 @@ pub(crate) struct StoredValue {
 }
 
 impl Table {
-    /// Reads a long value piece by piece: calls `f` with the parts of the value, from first to last. A part may be
-    /// empty. `block` is the location of the block that contains the value, and `range` is the byte range of the
-    /// value in the decompressed block.
+    /// Reads a long value in parts, and calls `f` with each part, from first to last. A part may be empty. `block` is
+    /// the location of the block that contains the value, and `range` is the byte range of the value in the
+    /// decompressed block.
     ///
     /// # Errors
     ///
@@ -641,8 +639,7 @@ impl Table {
     }
 
     /// Reads the beginning of the large block at `handle`: everything before the block's last value. Returns `None` if
-    /// the decompressed block has at most `longest` bytes or at most 128 KiB. The caller should read such a block as a
-    /// whole.
+    /// the decompressed block has at most `longest` bytes or at most 128 KiB. Such a block should be read as a whole.
     ///
     /// Only the last value of a block can be long, because a block ends as soon as it is larger than
     /// [`BLOCK_SIZE`](super::BLOCK_SIZE).
