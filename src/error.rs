@@ -1,4 +1,4 @@
-//! The errors of the library.
+//! The error type of the library, and advice for users in error messages.
 
 use std::{
     any::Any,
@@ -20,17 +20,19 @@ pub fn plural(number: u64, thing: &str) -> String {
     }
 }
 
-/// An option that advice names: an option of the operation that failed or, if `command` is given, of another command.
+/// A reference to an option in advice for the user: an option of the operation that failed or, if `command` is given,
+/// of another command.
 ///
-/// The option has one name, in kebab-case. Each interface spells the name in its own way: `--min-game` on the command
-/// line, `minGame` over HTTP, and `min_game` in Rust and Python, which is also the [`Display`](fmt::Display) form.
+/// The name of an option is stored in kebab-case, and each interface spells it in its own way: `--min-game` on the
+/// command line, `minGame` over HTTP, and `min_game` in Rust and Python, which is also the [`Display`](fmt::Display)
+/// form.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct NamedOption {
     /// The command of polybook that has the option, or `None` for the operation that failed.
     pub command: Option<&'static str>,
     /// The name of the option in kebab-case.
     pub name: &'static str,
-    /// The value that the option should have, if there is only one.
+    /// The value that the user should give to the option, or `None` if there is no particular value.
     pub value: Option<String>,
 }
 
@@ -44,8 +46,8 @@ impl NamedOption {
     }
 }
 
-/// Writes the option in the spelling of Rust and Python, such as `min_game` or `min_game=1`. An option of another command
-/// is written as on the command line.
+/// Writes the option as in Rust and Python, such as `min_game` or `min_game=1`. An option of another command is written
+/// as on the command line.
 impl fmt::Display for NamedOption {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.command.is_some() {
@@ -59,25 +61,25 @@ impl fmt::Display for NamedOption {
     }
 }
 
-/// A function with which an interface spells options in advice. It returns `None` if the interface does not have the
-/// option. Advice that names this option is then left out.
+/// A function that spells the options in advice for one interface, such as the command line. It returns `None` if the
+/// interface does not have the option. The advice is then left out of the message.
 pub type SpellOption = fn(&NamedOption) -> Option<String>;
 
-/// A sentence that tells the user what to do about a problem. It names at most one command-line option.
+/// A sentence that tells the user how to solve a problem. It names at most one option of a command.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Advice {
-    /// The sentence. If there is an option, `{}` stands for it.
+    /// The sentence. `{}` stands for the option, if there is one.
     sentence: Cow<'static, str>,
     option: Option<NamedOption>,
 }
 
 impl Advice {
-    /// Advises to give an option of the failed operation a larger value.
+    /// Creates the advice to increase the value of an option of the failed operation.
     pub fn larger(name: &'static str) -> Advice {
         Advice::option("use a larger {}", name)
     }
 
-    /// Advises to give an option of the failed operation a smaller value.
+    /// Creates the advice to decrease the value of an option of the failed operation.
     pub fn smaller(name: &'static str) -> Advice {
         Advice::option("use a smaller {}", name)
     }
@@ -94,7 +96,7 @@ impl Advice {
         }
     }
 
-    /// Names the command to which the option of the advice belongs.
+    /// Sets the command to which the option in the advice belongs.
     pub fn of_command(mut self, command: &'static str) -> Advice {
         if let Some(option) = &mut self.option {
             option.command = Some(command);
@@ -102,7 +104,7 @@ impl Advice {
         self
     }
 
-    /// Names the value that the option of the advice should have.
+    /// Sets the value that the user should give to the option in the advice.
     pub fn with_value(mut self, value: impl fmt::Display) -> Advice {
         if let Some(option) = &mut self.option {
             option.value = Some(value.to_string());
@@ -110,7 +112,8 @@ impl Advice {
         self
     }
 
-    /// Returns the sentence with the option spelled by `spell`, or `None` if the interface does not have the option.
+    /// Returns the sentence, in which `spell` spells the option. Returns `None` if the interface does not have the
+    /// option.
     fn worded(&self, spell: SpellOption) -> Option<String> {
         match &self.option {
             None => Some(self.sentence.clone().into_owned()),
@@ -129,11 +132,11 @@ impl<T: Into<Cow<'static, str>>> From<T> for Advice {
     }
 }
 
-/// A description of what is wrong, with advice on what the user can do.
+/// A description of a problem, with advice for the user.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Diagnosis {
     text: String,
-    /// Alternatives, from which the user can choose.
+    /// Alternative pieces of advice, from which the user can choose.
     advice: Vec<Advice>,
 }
 
@@ -146,7 +149,7 @@ impl Diagnosis {
         }
     }
 
-    /// Adds advice as an alternative to the earlier advice.
+    /// Adds advice that the user can follow instead of the earlier advice.
     pub fn advise(mut self, advice: impl Into<Advice>) -> Diagnosis {
         self.advice.push(advice.into());
         self
@@ -157,12 +160,12 @@ impl Diagnosis {
         &self.text
     }
 
-    /// Returns `true` if the problem has advice of its own, so that no general advice is needed.
+    /// Returns `true` if the diagnosis contains advice, so that no general advice is needed.
     pub fn has_advice(&self) -> bool {
         !self.advice.is_empty()
     }
 
-    /// Returns the description and the advice, in which `spell` spells the options of an interface.
+    /// Returns the description and the advice as one message. `spell` spells the options in the advice.
     pub fn worded(&self, spell: SpellOption) -> String {
         let advice = self.advice.iter().filter_map(|advice| advice.worded(spell));
         let advice = advice.collect::<Vec<_>>().join(", or ");
@@ -174,7 +177,7 @@ impl Diagnosis {
     }
 }
 
-/// Writes the problem with the names of options in Rust.
+/// Writes the description and the advice, with the names of options as in Rust and Python.
 impl fmt::Display for Diagnosis {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.worded(|option| Some(option.to_string())))
@@ -189,8 +192,8 @@ impl<T: Into<String>> From<T> for Diagnosis {
 
 /// An error returned by polybook.
 ///
-/// The message is one line that names the file and says what to do. It does not contain the cause, so print the error
-/// and then each [`source`](std::error::Error::source), as the format `{:#}` of the crate `anyhow` does. Advice in the
+/// The message is one line that names the file and gives advice. It does not contain the cause, so print the error and
+/// then each [`source`](std::error::Error::source), as the format `{:#}` of the crate `anyhow` does. Advice in the
 /// message names options as in Rust; [`worded`](Error::worded) returns the message for another interface. Use
 /// [`kind`](Error::kind) to react to certain errors, for example to retry after [`Busy`](ErrorKind::Busy).
 ///
@@ -222,20 +225,20 @@ pub enum Error {
         path: PathBuf,
         /// The kind of the problem.
         kind: ErrorKind,
-        /// What is wrong with the file, and how the user can solve the problem.
+        /// A description of the problem with the file, with advice for the user.
         problem: Diagnosis,
     },
-    /// An option cannot be used for the operation.
+    /// The value of an option cannot be used for the operation.
     #[error("{option}: {problem}")]
     Option {
         /// The option.
         option: NamedOption,
         /// The kind of the problem.
         kind: ErrorKind,
-        /// What is wrong, and how the user can solve the problem.
+        /// A description of the problem with the option, with advice for the user.
         problem: Diagnosis,
     },
-    /// An output, such as an index or a database, exists already, and the operation does not replace it by default.
+    /// An output, such as an index or a database, already exists, and the operation does not replace it by default.
     #[error("{} exists", .path.display())]
     Exists {
         /// The file or directory.
@@ -247,10 +250,10 @@ pub enum Error {
         /// The file or directory.
         path: PathBuf,
     },
-    /// The outputs would be empty, which the operation does not allow by default.
+    /// The outputs would be empty, which the operation does not permit by default.
     #[error("nothing was written, because {reason}")]
     Empty {
-        /// The number of games or moves that were read, and the reasons why they were skipped.
+        /// The number of games or moves that were read, and why they were skipped.
         reason: Diagnosis,
     },
     /// The content of a file violates its format. The source of the error has the error type of the format, for
@@ -262,8 +265,8 @@ pub enum Error {
         /// The violation, in the error type of the format.
         source: Box<dyn StdError + Send + Sync>,
     },
-    /// A game cannot be replayed, and the operation is configured to fail in this case instead of skipping the game.
-    /// The inner error is a [`Rejection`](crate::make_book::Rejection).
+    /// A game cannot be replayed, and the operation is configured to fail instead of skipping it. The inner error is a
+    /// [`Rejection`](crate::make_book::Rejection).
     #[error(transparent)]
     Rejected(Box<dyn StdError + Send + Sync>),
     /// The operation was interrupted, for example because its stop flag was set.
@@ -277,8 +280,8 @@ pub enum Error {
     },
 }
 
-/// The kind of an [`enum@Error`], for programs that react to certain errors. The message of the error contains the
-/// details.
+/// The kind of an [`enum@Error`], for programs that react to certain errors. The details are in the message of the
+/// error.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum ErrorKind {
@@ -294,13 +297,13 @@ pub enum ErrorKind {
     TooLarge,
     /// A file or an option cannot be used for this operation, or two options contradict each other.
     Unsuitable,
-    /// An output exists already, and is not replaced by default.
+    /// An output already exists, and is not replaced by default.
     Exists,
     /// Another process of polybook is writing the output.
     Busy,
     /// The outputs would be empty.
     Empty,
-    /// A game cannot be replayed, and the operation is configured to fail in this case.
+    /// A game cannot be replayed, and the operation is configured to fail instead of skipping it.
     Rejected,
     /// The operation was interrupted, for example because its stop flag was set.
     Interrupted,
@@ -308,8 +311,7 @@ pub enum ErrorKind {
     Panicked,
 }
 
-/// The actual format of a file that does not have the format that an operation needs. Contained in
-/// [`ErrorKind::Foreign`].
+/// The actual format of a file, if the operation needs a different format. Contained in [`ErrorKind::Foreign`].
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum ForeignFormat {
@@ -334,7 +336,7 @@ impl Error {
     }
 
     /// Creates an error of the kind [`ErrorKind::Unsuitable`], for a file that cannot be used for the operation.
-    /// `problem` says what is wrong and what to do.
+    /// `problem` describes the problem, with advice for the user.
     pub fn file(path: impl Into<PathBuf>, problem: impl Into<Diagnosis>) -> Error {
         Error::of_file(ErrorKind::Unsuitable, path, problem)
     }
@@ -362,20 +364,21 @@ impl Error {
         Error::of_file(ErrorKind::Io, path, problem)
     }
 
-    /// Creates an error of the kind [`ErrorKind::Empty`], for an output at `path` that would be empty. `problem` says
-    /// why it would be empty.
+    /// Creates an error of the kind [`ErrorKind::Empty`], for an output at `path` that would be empty. `problem` gives
+    /// the reason.
     pub fn empty(path: impl Into<PathBuf>, problem: impl Into<Diagnosis>) -> Error {
         Error::of_file(ErrorKind::Empty, path, problem)
     }
 
-    /// Creates an error of the kind [`ErrorKind::Foreign`], for a file that does not have the format that the operation
-    /// needs. The error contains [`ForeignFormat::Other`]. `problem` says what is wrong and what to do.
+    /// Creates an error of the kind [`ErrorKind::Foreign`], for a file whose format is not the one that the operation
+    /// needs. The error reports the actual format as [`ForeignFormat::Other`]. `problem` describes the problem, with
+    /// advice for the user.
     pub fn foreign(path: impl Into<PathBuf>, problem: impl Into<Diagnosis>) -> Error {
         Error::of_file(ErrorKind::Foreign(ForeignFormat::Other), path, problem)
     }
 
-    /// Creates an error of the kind [`ErrorKind::Foreign`], for a file that does not have the format that the operation
-    /// needs. `format` is the actual format of the file. `problem` says what is wrong and what to do.
+    /// Creates an error of the kind [`ErrorKind::Foreign`], for a file whose format is not the one that the operation
+    /// needs. `format` is the actual format of the file. `problem` describes the problem, with advice for the user.
     pub fn of_format(
         format: ForeignFormat,
         path: impl Into<PathBuf>,
@@ -407,7 +410,7 @@ impl Error {
     }
 
     /// Creates an [`Error::Format`] for the file at `path`, whose content violates its format. `source` is the detailed
-    /// error of the module that reads the format. Callers can get it with [`carried`](Error::carried).
+    /// error of the module that reads the format. [`carried`](Error::carried) returns it.
     pub(crate) fn format(
         path: impl Into<PathBuf>,
         source: impl StdError + Send + Sync + 'static,
@@ -455,7 +458,8 @@ impl Error {
         }
     }
 
-    /// Returns the message of the error, in which `spell` spells the options of an interface.
+    /// Returns the message of the error for one interface, such as the command line. `spell` spells the names of
+    /// options as in this interface.
     pub fn worded(&self, spell: SpellOption) -> String {
         match self {
             Error::File { path, problem, .. } => {
@@ -477,8 +481,8 @@ impl Error {
         }
     }
 
-    /// Returns the inner error of an [`Error::Format`] or an [`Error::Rejected`] if it has the type `E`, for example
-    /// the detailed error of a file format. Otherwise, returns `None`.
+    /// Returns the inner error of an [`Error::Format`] or an [`Error::Rejected`], such as the detailed error of a file
+    /// format, if it has the type `E`. Otherwise returns `None`.
     ///
     /// ```
     /// use polybook::book::header::{self, HeaderError};
@@ -498,8 +502,8 @@ impl Error {
     }
 }
 
-/// An extension trait of [`io::Result`]. Its method converts an I/O error to an [`Error::Io`], which also contains the
-/// path and the failed operation. `doing` is the operation as a verb, such as `write`.
+/// An extension trait for [`io::Result`]. Its method converts an I/O error to an [`Error::Io`] with the path and the
+/// failed operation. `doing` is the operation as a verb, such as `write`.
 pub(crate) trait At<T> {
     fn at(self, path: impl AsRef<Path>, doing: &'static str) -> Result<T>;
 }
@@ -527,8 +531,8 @@ pub(crate) fn reason(err: &io::Error) -> String {
 }
 
 /// Converts an error of the crate `tempfile` to the error of the operating system that it wraps. This removes the path
-/// of the temporary file from the message, because the path means nothing to users. Returns other errors unchanged. The
-/// error code is parsed from the message, because `tempfile` does not provide it in any other way.
+/// of the temporary file from the message, because this path is of no use to users. Returns other errors unchanged. The
+/// error code is parsed from the message, because `tempfile` provides it in no other way.
 fn without_path(err: io::Error) -> io::Error {
     let code = err.get_ref().and_then(|inner| {
         let text = inner.to_string();

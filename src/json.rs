@@ -1,5 +1,5 @@
-//! Writes JSON documents. Numbers are rounded to six decimal places, so that documents do not contain the errors
-//! of binary fractions, such as 2.4000000000000004.
+//! Writes JSON documents. Numbers are rounded to six decimal places, because binary fractions would otherwise appear as
+//! 2.4000000000000004 instead of 2.4.
 
 use std::io;
 
@@ -72,8 +72,8 @@ pub(crate) fn is_zero(number: &u64) -> bool {
     *number == 0
 }
 
-/// Returns `number` rounded to six decimal places. If `number` would become 0, or if it is too large to be rounded, it
-/// is returned unchanged.
+/// Returns `number`, rounded to six decimal places. Returns it unchanged if it would become 0, or if it is too large to
+/// be rounded.
 pub(crate) fn rounded(number: f64) -> f64 {
     let rounded = (1e6 * number).round() / 1e6;
     if rounded.is_finite() && rounded != 0.0 {

@@ -1,4 +1,4 @@
-//! Recognizes the format of a file by its first bytes.
+//! Recognizes the formats of files, mainly by their first bytes.
 
 use std::{
     ffi::OsStr,
@@ -10,8 +10,8 @@ use std::{
 
 use crate::error::{At, Result};
 
-/// The kind of a file or directory. The kind of a file is recognized by its first bytes, and that of a directory by the
-/// names of its files.
+/// The kind of a file or directory. The kind of a file is recognized by its first bytes, and the kind of a directory by
+/// the names of its files.
 ///
 /// ```
 /// use polybook::FileKind;
@@ -26,7 +26,7 @@ use crate::error::{At, Result};
 pub enum FileKind {
     /// An SQLite database, for example an OOBS database, in which polybook stores the moves of positions.
     Sqlite,
-    /// A store of [evaluations](crate::formats::evals) by polybook, in any version of the format.
+    /// A store of [evaluations](crate::formats::evals) of positions that polybook wrote, in any version of the format.
     Evals,
     /// A Parquet file.
     Parquet,
@@ -40,9 +40,10 @@ pub enum FileKind {
     Zip,
     /// A file that is compressed with xz.
     Xz,
-    /// A file in another known format, which no command of polybook reads, for example a 7z archive.
+    /// A file in another known format that no command of polybook reads, for example a 7z archive.
     Foreign,
-    /// A directory of [counts](crate::formats::counts), written by polybook or another program.
+    /// A [counts directory](crate::formats::counts), which contains the number of games of each move. It was written by
+    /// polybook or another program.
     Counts,
     /// Any other directory, for example an index.
     Directory,
@@ -51,16 +52,17 @@ pub enum FileKind {
     Other,
 }
 
-/// The first bytes of every store of evaluations. The command `polybook evals` writes such stores.
+/// The first bytes of every store of position evaluations, as the command `polybook evals` writes it.
 pub(crate) const EVALS: &[u8] = b"\0\0\0\0\0\0\0\0polybook evals ";
 
-/// The name of the file in a counts directory that describes from which games and options the counts were made.
+/// The name of the file in a counts directory that describes from which games, and with which options, the directory
+/// was made.
 pub(crate) const SIDECAR: &str = "_counts.json";
 
 /// The suffix of the names of all Parquet files in a counts directory.
 pub(crate) const ENDING: &str = ".parquet";
 
-/// A file format that polybook recognizes. It includes advice for users who have a file in this format.
+/// A file format that polybook recognizes, with advice for users who have a file in this format.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Format {
     pub(crate) kind: FileKind,
@@ -94,8 +96,8 @@ impl Format {
         Format::foreign(name, "export the games as PGN")
     }
 
-    /// Recognizes a format by `start`, the first bytes of a file. Returns `None` if `start` contains no known
-    /// signature. `start` need not be longer than [`MAX_SIGNATURE_LENGTH`] bytes.
+    /// Recognizes a format by the first bytes of a file, `start`. Returns `None` if they contain no known signature.
+    /// More than [`MAX_SIGNATURE_LENGTH`] bytes are not needed.
     pub(crate) fn of_start(start: &[u8]) -> Option<&'static Format> {
         let has = |(offset, bytes): &(usize, &[u8])| {
             start
@@ -116,8 +118,9 @@ impl Format {
         }
     }
 
-    /// Recognizes text in UTF-16 or UTF-32 that has no byte order mark. `start` contains the first bytes of a file. In
-    /// English text, nearly all bytes at the same offsets of each character are 0. Returns `None` for other bytes.
+    /// Recognizes text in UTF-16 or UTF-32 without a byte order mark. `start` contains the first bytes of a file. In
+    /// such an encoding of English text, nearly all bytes of a character are 0 except one, which is always at the same
+    /// offset. Returns `None` for any other bytes.
     pub(crate) fn of_wide_text(start: &[u8]) -> Option<&'static Format> {
         let zeros = |first: usize, step: usize| {
             let bytes = start.iter().skip(first).step_by(step);
@@ -138,7 +141,7 @@ impl Format {
         }
     }
 
-    /// Recognizes a format by the file extension of `path`. Returns `None` if no format is known for the extension.
+    /// Recognizes a format by the file extension of `path`. Returns `None` if the extension belongs to no known format.
     /// Call [`of_start`](Format::of_start) first, because most formats are recognized by their first bytes instead.
     pub(crate) fn of_extension(path: &Path) -> Option<&'static Format> {
         let extension = path.extension()?.to_str()?.to_ascii_lowercase();
@@ -149,7 +152,7 @@ impl Format {
     }
 }
 
-/// The number of bytes at the start of a file that are needed to recognize every format with a signature.
+/// The number of bytes at the start of a file that suffice to recognize every format with a signature.
 pub(crate) const MAX_SIGNATURE_LENGTH: usize = 512;
 
 const GZIP: Format = Format::new(
@@ -189,9 +192,9 @@ const UTF_32: Format = Format::foreign(
 const WEB_PAGE: Format = Format::foreign("a web page", "download the file to which the page links");
 const IMAGE: Format = Format::foreign("an image", "give a file of games");
 
-/// Returns `true` if the first 512 bytes of a file are the header of a tar archive in the format of Unix version 7, which
-/// has no signature. The header contains the sum of its bytes as an octal number. For the sum, the bytes of this number
-/// count as spaces.
+/// Returns `true` if the first 512 bytes of a file are the header of a tar archive in the format of Unix version 7,
+/// which has no signature. Instead, the function checks the sum of the header's bytes, which the header contains as an
+/// octal number. In this sum, the bytes of the number itself count as spaces.
 fn is_old_tar(start: &[u8]) -> bool {
     const SUM: Range<usize> = 148..156;
     let Some(header) = start.get(..512) else {
@@ -207,7 +210,7 @@ fn is_old_tar(start: &[u8]) -> bool {
 /// The signature of a file format: an offset in the file, and the bytes at this offset.
 type Signature = (usize, &'static [u8]);
 
-/// A table of signatures and the formats that they identify. If a file matches several signatures, the first match in
+/// A table of signatures and the formats that they identify. If a file contains several signatures, the first one in
 /// this table applies.
 const SIGNATURES: &[(Signature, Format)] = &[
     (
@@ -343,7 +346,7 @@ const SIGNATURES: &[(Signature, Format)] = &[
     ((0, b"\xfe\xff"), UTF_16),
 ];
 
-/// A table of file name extensions and the formats that they identify. It contains the formats that have no signature.
+/// A table of file extensions and the formats that they identify. These formats have no signature.
 const EXTENSIONS: &[(&[&str], Format)] = &[
     (
         &["ctg", "cto", "ctb"],
@@ -389,15 +392,15 @@ impl FileKind {
         Ok(FileKind::of_start(&start))
     }
 
-    /// Determines the kind of a file from `start`, its first bytes. `start` need not be longer than 512 bytes.
+    /// Determines the kind of a file from its first bytes, `start`. More than 512 bytes are not needed.
     pub fn of_start(start: &[u8]) -> FileKind {
         Format::of_start(start).map_or(FileKind::Other, |format| format.kind)
     }
 
-    /// Returns the name of a file's format, and advice on what to do with such a file. Commands that need a different
-    /// format show this text in their error messages. Returns `None` if the format is not known. The file is not
-    /// opened: `start` contains its first bytes. The extension of `path` is used only if `start` is binary data without
-    /// a known signature.
+    /// Returns the name of a file's format, and advice on what to do with such a file, for error messages of commands
+    /// that need a different format. Returns `None` if the format is not known. The file is not opened: `start`
+    /// contains its first bytes. The extension of `path` is used only if `start` is binary data without a known
+    /// signature.
     ///
     /// ```
     /// use polybook::FileKind;
@@ -417,9 +420,9 @@ impl FileKind {
         format.map(|format| format!("{}: {}", format.name, format.advice))
     }
 
-    /// Returns an error message for a file that does not have the format that a command needs. `needed` names the
-    /// needed format, for example `an index`, and `how` says how to make a file in this format from games. The message
-    /// names the actual format if it is known.
+    /// Returns an error message for a file that does not have the format that a command needs. `needed` names this
+    /// format, for example `an index`, and `how` says how to make such a file from games. The message names the actual
+    /// format if it is known.
     pub(crate) fn problem(path: &Path, start: &[u8], needed: &str, how: &str) -> String {
         let format = Format::of_start(start).or_else(|| Format::of_extension(path));
         match format {
@@ -443,7 +446,7 @@ impl FileKind {
         Ok(start)
     }
 
-    /// Returns `true` for compressed files and archives that polybook itself unpacks to read PGN.
+    /// Returns `true` for compressed files and archives that polybook can decompress to read PGN.
     pub(crate) fn is_unpacked(self) -> bool {
         matches!(
             self,
@@ -452,7 +455,7 @@ impl FileKind {
     }
 }
 
-/// Returns `true` if `path` denotes a device on Windows, where some file names denote devices in every directory and
+/// Returns `true` if `path` is the name of a device on Windows. Some file names denote devices in every directory, and
 /// reading the metadata of a device fails. Always returns `false` on other systems.
 pub(crate) fn is_windows_device(path: &Path) -> bool {
     if !cfg!(windows) {
@@ -474,8 +477,8 @@ pub(crate) fn is_windows_device(path: &Path) -> bool {
     is_named || is_numbered("COM") || is_numbered("LPT")
 }
 
-/// Returns `true` if a directory is recognized as a counts directory by a file with the name `name`. This is the case
-/// for `_counts.json` and for Parquet files.
+/// Returns `true` if a file named `name` identifies its directory as a counts directory. This is the case for
+/// `_counts.json` and for Parquet files.
 fn is_of_counts(name: &OsStr) -> bool {
     let name = name.to_string_lossy();
     name == SIDECAR || name.ends_with(ENDING)

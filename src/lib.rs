@@ -108,12 +108,12 @@ pub use self::{
 #[cfg(all(test, feature = "cli"))]
 mod cli;
 
-/// The name that the commands use for this crate.
+/// Makes the crate's own name available in the crate, because the commands refer to the library by this name.
 #[cfg(all(test, feature = "cli"))]
 extern crate self as polybook;
 
-/// An empty type that has README.md as its documentation, so that the Rust examples in README.md are compiled as
-/// doctests.
+/// An empty type whose documentation is README.md. The Rust examples in README.md are therefore compiled as
+/// documentation tests.
 #[cfg(all(doctest, feature = "cli"))]
 #[doc = include_str!("../README.md")]
 struct Documents;

@@ -1,4 +1,4 @@
-//! The `polybook` command.
+//! The command-line program `polybook`.
 
 #![forbid(unsafe_code)]
 

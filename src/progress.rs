@@ -1,4 +1,4 @@
-//! The progress of an operation, which another thread can display.
+//! Measures the progress of an operation, which another thread can display.
 
 use std::sync::{
     Arc,
@@ -37,8 +37,8 @@ impl Meter {
         (total > 0).then(|| (done as f64 / total as f64).min(1.0))
     }
 
-    /// Creates a meter for an operation that is cancelled when the flag `stop` is set to `true`. The operation must
-    /// call [`check`](Meter::check) from time to time to notice this.
+    /// Creates a meter for an operation that can be cancelled by setting the flag `stop` to `true`. The operation must
+    /// regularly call [`check`](Meter::check) to notice this.
     pub(crate) fn stopped_by(stop: &Arc<AtomicBool>) -> Meter {
         Meter {
             stop: Arc::clone(stop),
@@ -82,22 +82,22 @@ impl Meter {
     }
 }
 
-/// The number of steps of each operation whose progress a [`FractionalProgress`] reports. Its [`Meter`] counts whole
-/// steps, so fractions are converted to steps.
+/// The number of steps into which [`FractionalProgress`] divides an operation. A [`Meter`] counts whole steps, so
+/// fractions are converted to steps.
 const STEPS: u64 = 1 << 20;
 
 /// The progress of an operation whose number of steps is not known in advance, such as a walk through a tree. The
-/// operation reports how large each completed part is, as a fraction of the whole.
+/// operation reports the size of each completed part as a fraction of the whole.
 #[derive(Debug)]
 pub(crate) struct FractionalProgress<'a> {
     meter: &'a Meter,
     done: f64,
-    /// The steps that were added to the meter.
+    /// The number of completed steps that were reported to the meter.
     reported: u64,
 }
 
 impl<'a> FractionalProgress<'a> {
-    /// Creates the progress of an operation that begins now. The progress is reported to `meter`.
+    /// Creates the progress of an operation that begins now, and reports it to `meter`.
     pub(crate) fn new(meter: &'a Meter) -> FractionalProgress<'a> {
         meter.add_total(STEPS);
         FractionalProgress {
@@ -107,7 +107,7 @@ impl<'a> FractionalProgress<'a> {
         }
     }
 
-    /// Creates the progress of another operation that is reported to the same meter.
+    /// Creates the progress of another operation, and reports it to the same meter.
     pub(crate) fn of_same_meter(&self) -> FractionalProgress<'a> {
         FractionalProgress::new(self.meter)
     }
@@ -117,8 +117,8 @@ impl<'a> FractionalProgress<'a> {
         self.meter.check()
     }
 
-    /// Reports that a part of the operation has been completed, in addition to the parts that were reported before.
-    /// `portion` is the size of this part, as a fraction of the whole operation.
+    /// Reports that a further part of the operation has been completed. `portion` is the size of this part, as a
+    /// fraction of the whole operation.
     pub(crate) fn add(&mut self, portion: f64) {
         self.done += portion;
         let steps = ((self.done * STEPS as f64) as u64).min(STEPS);
@@ -126,8 +126,8 @@ impl<'a> FractionalProgress<'a> {
         self.reported = steps;
     }
 
-    /// Reports that the operation is complete. All of its steps then count as completed, even if the portions that
-    /// [`add`](FractionalProgress::add) has reported are less than 1.
+    /// Reports that the operation is complete. All of its steps then count as completed, even if the portions passed to
+    /// [`add`](FractionalProgress::add) amount to less than 1.
     pub(crate) fn finish(&mut self) {
         self.add(1.0);
     }

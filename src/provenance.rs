@@ -1,37 +1,37 @@
-//! The provenance of counts: the inputs, games and options from which they were made. It is stored in the headers
-//! of books, databases and counts.
+//! Describes how a file was made: from which inputs and games, and with which options. The description is stored in the
+//! headers of books, in databases and in counts directories.
 
 use std::{error::Error as StdError, fmt, ops::AddAssign, path::PathBuf};
 
 use crate::{error::plural, text::is_unsafe};
 
-/// The maximum number of bytes that the list of inputs takes in the comment of a book's header.
+/// The maximum number of bytes for the list of inputs in the comment of a book's header.
 const ROOM_FOR_INPUTS: usize = 900;
 
-/// The maximum number of bytes that the list of options takes in the comment of a book's header.
+/// The maximum number of bytes for the list of options in the comment of a book's header.
 const ROOM_FOR_OPTIONS: usize = 600;
 
 /// The separator between the names of inputs in the comment of a book's header.
 pub(crate) const INPUT_SEPARATOR: &str = ", ";
 
-/// A description of how counts were made: the names of the inputs, the numbers of games that were read, counted and
-/// skipped in total, and the options of the run. It does not depend on the time, the directory or the machine of the
-/// run.
+/// A description of how the numbers of games in a file were made. It contains the names of the inputs, the total
+/// numbers of games that were read, counted and skipped, and the options of the run. It does not depend on the time,
+/// the directory or the computer of the run.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Provenance {
     /// The names of the inputs, without their directories.
     pub inputs: Vec<String>,
     /// The total numbers of games in all inputs, or `None` if they are not known.
     pub games: Option<GameCounts>,
-    /// The options that decided what was counted and that differ from the defaults, written as on the command line.
-    /// Book headers and databases store this text, so it is part of their formats.
+    /// The options of the run that have an effect on the result and differ from the defaults, written as on the command
+    /// line. The headers of books and databases contain this text, so it is part of their formats.
     pub options: String,
 }
 
 impl Provenance {
     /// Returns the comment for the header of a book. It describes the program, the inputs, the games and the options.
-    /// `further_options` are appended to the options from which the counts were made. The comment has at most 1,900
-    /// bytes, and has no line break at its end.
+    /// `further_options` are appended to the options of the run. The comment has at most 1,900 bytes, and does not end
+    /// with a line break.
     ///
     /// ```
     /// use polybook::provenance::Provenance;
@@ -65,8 +65,8 @@ impl Provenance {
     }
 
     /// Returns the names of the inputs as one string. `spelled` converts each name before it is added. If the string
-    /// would be longer than `room` bytes, the last names are left out, and it ends with how many were left out ("and 7
-    /// more"). Returns an empty string if not even the first name has room.
+    /// would be longer than `room` bytes, the last names are replaced with their number ("and 7 more"). Returns an
+    /// empty string if not even the first name fits.
     pub(crate) fn input_names(&self, room: usize, spelled: impl Fn(&str) -> String) -> String {
         let mut line = String::new();
         for (i, input) in self.inputs.iter().enumerate() {
@@ -106,8 +106,9 @@ pub(crate) fn valued(name: &str, value: Option<impl fmt::Display>) -> Option<Str
     value.map(|value| format!("--{name} {value}"))
 }
 
-/// Returns the number of inputs that a shortened list of inputs leaves out. `name` is the last element of the list.
-/// [`Provenance::input_names`] ends a shortened list with "and N more"; the function then returns N, and otherwise 0.
+/// Returns the number of inputs that a shortened list of inputs leaves out. `name` is the last element of the list. If
+/// it has the form "and N more", with which [`Provenance::input_names`] ends a shortened list, the result is N.
+/// Otherwise it is 0.
 fn named_more(name: &str) -> u64 {
     let rest = name.strip_suffix(" more");
     let number = rest.and_then(|rest| rest.rsplit_once(" and "));
@@ -115,17 +116,17 @@ fn named_more(name: &str) -> u64 {
     more.map_or(0, u64::from)
 }
 
-/// The numbers of positions, rows and half-moves that pruning has dropped from counts. Pruning drops each position in
-/// which fewer half-moves than a minimum were counted.
+/// The numbers of positions, rows and half-moves that pruning has removed. Pruning removes every position in which
+/// fewer moves than a minimum were counted.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug, serde::Serialize, serde::Deserialize)]
 pub struct Pruned {
-    /// The minimum number of moves that must have been counted in a position to keep it.
+    /// The minimum number of moves that must have been counted in a position so that it is kept.
     pub min_game: u64,
-    /// The number of dropped positions.
+    /// The number of removed positions.
     pub positions: u64,
-    /// The number of rows of the dropped positions.
+    /// The number of rows of the removed positions.
     pub rows: u64,
-    /// The number of half-moves of the dropped positions.
+    /// The number of half-moves of the removed positions.
     pub plies: u64,
 }
 
@@ -148,8 +149,8 @@ impl fmt::Display for Pruned {
 }
 
 impl Pruned {
-    /// Adds the numbers of `other`, which describe what pruning has dropped from other counts. The minimum number of
-    /// half-moves becomes the larger of the two minimums.
+    /// Adds the numbers of `other`, which describe pruning in other data. The minimum becomes the greater of the two
+    /// minimums.
     pub(crate) fn add(&mut self, other: Pruned) {
         self.min_game = self.min_game.max(other.min_game);
         self.positions += other.positions;
@@ -158,7 +159,7 @@ impl Pruned {
     }
 }
 
-/// The numbers of games that were read, counted, excluded by a filter, and rejected.
+/// The numbers of games that were read, counted, excluded by a filter, or rejected.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug, serde::Serialize, serde::Deserialize)]
 pub struct GameCounts {
     /// The number of games in the inputs.
@@ -172,8 +173,7 @@ pub struct GameCounts {
 }
 
 impl GameCounts {
-    /// Reads the four numbers from the string that [`Display`](fmt::Display) writes. Returns `None` if one of them is
-    /// missing.
+    /// Parses the string that [`Display`](fmt::Display) writes. Returns `None` if one of the four numbers is missing.
     ///
     /// ```
     /// use polybook::provenance::GameCounts;
@@ -225,20 +225,20 @@ impl fmt::Display for GameCounts {
     }
 }
 
-/// A game that could not be replayed to its end. It contains the location of the game in the input, and a description
-/// of the problem.
+/// A game that could not be replayed to its end: the location of the game in the input, and a description of the
+/// problem.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 pub struct Rejection {
     /// The path of the input.
     #[serde(serialize_with = "as_text")]
     pub file: PathBuf,
-    /// The number of the game in the input, from 0. Messages count games from 1.
+    /// The number of the game in the input, counted from 0. Messages count games from 1.
     pub game: u64,
-    /// The offset in bytes of the move, or of another fault, in the decompressed input.
+    /// The byte offset of the move, or of another problem, in the decompressed input.
     pub offset: u64,
     /// The number of half-moves that were played before the problem.
     pub ply: usize,
-    /// The text of the move, or empty if something else is wrong.
+    /// The text of the move. Empty if the problem is not a move.
     #[serde(rename = "move")]
     pub mv: String,
     /// A description of the problem.
@@ -246,8 +246,8 @@ pub struct Rejection {
 }
 
 impl Rejection {
-    /// Returns the message about the rejected game without the name of its file, for a report that already names the
-    /// file.
+    /// Returns the message about the rejected game without the name of the file, for a report that already contains
+    /// this name.
     pub(crate) fn without_file(&self) -> String {
         let (game, offset, ply, reason) = (self.game + 1, self.offset, self.ply, &self.reason);
         let plural = if ply == 1 { "" } else { "s" };
@@ -280,7 +280,7 @@ pub(crate) fn printable(name: &str) -> String {
     name.replace(is_unsafe, "?")
 }
 
-/// Returns `text`, shortened to at most `bytes` bytes. If it is shortened, it ends with three dots.
+/// Returns `text`, shortened to at most `bytes` bytes. A shortened text ends with three dots.
 pub(crate) fn shortened(text: &str, bytes: usize) -> String {
     if text.len() <= bytes {
         return text.to_owned();

@@ -1,11 +1,11 @@
-//! Threads and thread-pool jobs that report their results and errors.
+//! Runs work on threads and in thread pools, and reports results and errors.
 //!
 //! A panic on any thread is converted to an error of the operation by [`caught`]. A thread that produces items sends
-//! them to a [`Feed`]. The last message on this channel says whether the thread completed or failed. Therefore, a
-//! receiver never waits for a thread that has ended, and never mistakes a closed channel for the end of the items.
-//! Jobs of a thread pool report their errors to a shared [`Failure`].
+//! them to a [`Feed`]. The last message on this channel says whether the thread completed its work or failed. A
+//! receiver therefore never waits for a thread that has ended, and never mistakes a closed channel for the end of the
+//! items. Jobs in a thread pool report their errors to a shared [`Failure`].
 //!
-//! rayon propagates panics of `join` and of parallel iterators to its caller, which only needs to call [`caught`].
+//! rayon passes panics in `join` and in parallel iterators on to the caller, which only needs to call [`caught`].
 
 use std::{
     io,
@@ -23,7 +23,7 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use crate::error::{At, Error, Result};
 
-/// The interval at which a receiver checks the stop flags while it waits for an item.
+/// The interval at which a receiver that waits for an item checks its stop flags.
 const STOP_CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Calls `operation` and returns its result. If `operation` panics, returns [`Error::Panicked`] instead.
@@ -33,15 +33,15 @@ pub(crate) fn caught<T>(operation: impl FnOnce() -> Result<T>) -> Result<T> {
     catch_unwind(AssertUnwindSafe(operation)).unwrap_or_else(|panic| Err(Error::panicked(&*panic)))
 }
 
-/// Locks a mutex, even if it is poisoned. This is safe because the panic that poisoned the mutex makes the whole
-/// operation fail. Inconsistent data is therefore never used.
+/// Locks a mutex, even if it is poisoned. This is safe because the panic that poisoned the mutex also makes the whole
+/// operation fail, so inconsistent data is never used.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Locks a mutex without waiting. Returns `None` if another thread holds it. Used for caches, which the caller can do
-/// without. Waiting could last forever after a fork: the mutex may be held by a thread that exists only in the parent
-/// process.
+/// Locks a mutex without waiting. Returns `None` if another thread holds it. This function is used for caches, because
+/// a caller can do without a cache, while waiting could last forever after a fork: the mutex may be held by a thread
+/// that exists only in the parent process.
 pub(crate) fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
     match mutex.try_lock() {
         Ok(guard) => Some(guard),
@@ -55,7 +55,7 @@ pub(crate) fn unlocked<T>(mutex: Mutex<T>) -> T {
     mutex.into_inner().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The first error of several jobs that belong to the same operation.
+/// The first error of several jobs that belong to one operation.
 #[derive(Default, Debug)]
 pub(crate) struct Failure {
     first: Mutex<Option<Error>>,
@@ -76,7 +76,7 @@ impl Failure {
         self.is_set.store(true, Ordering::Release);
     }
 
-    /// Returns `true` if an error has been recorded, in which case the remaining jobs can stop.
+    /// Returns `true` if an error has been recorded. The remaining jobs can then stop.
     pub(crate) fn is_set(&self) -> bool {
         self.is_set.load(Ordering::Acquire)
     }
@@ -93,7 +93,7 @@ impl Failure {
     }
 }
 
-/// Creates a thread pool with `threads` threads. 0 means one thread per core.
+/// Creates a thread pool with `threads` threads, or with one thread per core if `threads` is 0.
 pub(crate) fn pool(threads: usize) -> Result<ThreadPool> {
     ThreadPoolBuilder::new()
         .num_threads(threads)
@@ -141,7 +141,7 @@ pub(crate) fn start_taking<T: Send + 'static>(
 #[derive(Debug)]
 pub(crate) struct Taker<T> {
     sender: SyncSender<T>,
-    /// Closed when the thread ends.
+    /// A channel that is closed when the consuming thread ends.
     ended: Receiver<()>,
 }
 
@@ -167,7 +167,7 @@ impl<T> Taker<T> {
         })
     }
 
-    /// Waits until the consuming thread has consumed all items and ended. Waits at most for `timeout`, if given.
+    /// Waits until the consuming thread has consumed all items and ended, but at most for `timeout`, if given.
     pub(crate) fn finish(self, timeout: Option<Duration>) {
         drop(self.sender);
         // Nothing is ever sent, so an error is the end of the thread or the end of the time.
@@ -195,10 +195,10 @@ pub(crate) fn start_in<'scope, T: Send + 'scope>(
     Ok(feed)
 }
 
-/// Runs `act` on this thread. Meanwhile, another thread named `name` calls `repeated` again and again, with pauses of
-/// the length `pause`, and a last time after `act` has ended. If `repeated` fails or panics, its error is immediately
-/// recorded in `failure`. `act` should therefore check `failure` and stop early. Returns the error of `repeated` if
-/// there is one, otherwise the result of `act`.
+/// Runs `act` on this thread. Meanwhile, another thread named `name` calls `repeated` again and again, with a pause of
+/// the length `pause` before each call, and a last time directly after `act` has ended. If `repeated` fails or panics,
+/// its error is immediately recorded in `failure`, so `act` should check `failure` and stop early. Returns the error of
+/// `repeated` if there is one, otherwise the result of `act`.
 pub(crate) fn while_repeating<T>(
     name: &str,
     pause: Duration,
@@ -224,9 +224,9 @@ pub(crate) fn while_repeating<T>(
     failure.take().and(result)
 }
 
-/// Creates a bounded channel whose last message says whether the sender completed or failed. Sending blocks while
-/// `ahead` items are waiting to be received. If the sender is dropped without its last message, the receiver reports an
-/// error.
+/// Creates a bounded channel whose last message says whether the sender completed its work or failed. Sending blocks
+/// while `ahead` items are waiting to be received. If the sender is dropped without its last message, the receiver
+/// reports an error.
 pub(crate) fn channel<T>(ahead: usize) -> (Feeder<T>, Feed<T>) {
     let (sender, receiver) = sync_channel(ahead);
     (Feeder { sender }, Feed::Open(receiver))
@@ -240,7 +240,7 @@ pub(crate) enum Message<T> {
     Failed(Error),
 }
 
-/// The sending half of a channel whose last message says whether the sender completed or failed.
+/// The sending half of a channel whose last message says whether the sender completed its work or failed.
 #[derive(Debug)]
 pub(crate) struct Feeder<T> {
     sender: SyncSender<Message<T>>,
@@ -251,8 +251,8 @@ impl<T> Feeder<T> {
     ///
     /// # Errors
     ///
-    /// Returns [`Error::Interrupted`] if the receiver was dropped. The sending thread should then end with this error.
-    /// The error is not reported to anyone.
+    /// Returns [`Error::Interrupted`] if the receiver was dropped. The sending thread should then end with this error,
+    /// which is not reported to anyone.
     pub(crate) fn send(&self, item: T) -> Result<()> {
         let sent = self.sender.send(Message::Item(item));
         sent.map_err(|_| Error::Interrupted)
@@ -295,14 +295,14 @@ impl<T> Feeder<T> {
     }
 }
 
-/// The receiving half of a channel whose last message says whether the sender completed or failed.
+/// The receiving half of a channel whose last message says whether the sender completed its work or failed.
 #[derive(Debug)]
 pub(crate) enum Feed<T> {
     /// The last message has not been received yet.
     Open(Receiver<Message<T>>),
     /// All items have been received.
     Complete,
-    /// The sender failed, and the error has been returned.
+    /// The sender has failed, and its error has already been returned.
     Failed,
 }
 

@@ -1,23 +1,23 @@
-//! Text for terminals, shells and spreadsheets. Text from games, files and requests can contain characters that a
-//! terminal obeys instead of showing them, blanks that divide a shell's words, and cells that a spreadsheet executes
-//! as formulas.
+//! Makes text safe for terminals, shells and spreadsheets. Text from games, files and requests can contain characters
+//! that control a terminal instead of being shown, blanks that separate words in a shell, and cells that a spreadsheet
+//! executes as formulas.
 
 use std::borrow::Cow;
 
-/// Returns `true` if a terminal may obey `c` instead of showing it: if `c` is a control character, a separator of lines,
+/// Returns `true` if `c` may control a terminal instead of being shown: if it is a control character, a line separator,
 /// or a character that changes the direction of the text after it.
 pub fn is_unsafe(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// Returns the escape for a character, such as `\u001b`. It means the same character in a JSON string.
+/// Returns the escape sequence for a character, such as `\u001b`. It has the same meaning in a JSON string.
 pub fn escape(c: char) -> String {
     format!("\\u{:04x}", u32::from(c))
 }
 
-/// Replaces control characters, and characters that change the direction of text, with escapes such as `\u001b`. Tabs
-/// and line ends are kept.
+/// Replaces control characters, and characters that change the direction of text, with escape sequences such as
+/// `\u001b`. Tabs and line ends are kept.
 pub fn escaped(text: &[u8]) -> Cow<'_, [u8]> {
     if text.iter().all(|byte| matches!(byte, b' '..=b'~' | b'\n')) {
         return Cow::Borrowed(text);
@@ -49,7 +49,7 @@ pub fn escaped(text: &[u8]) -> Cow<'_, [u8]> {
     Cow::Owned(shown)
 }
 
-/// Quotes a word of a shell command if the shell requires quotes.
+/// Quotes a word of a shell command if the shell requires quotation marks around it.
 pub fn shell_word(word: &str) -> String {
     let plain: &[u8] = if cfg!(windows) {
         br"_./:@%+,=-\"
@@ -67,8 +67,8 @@ pub fn shell_word(word: &str) -> String {
     }
 }
 
-/// Quotes the path of a file as an argument of a shell command. If the path begins with a hyphen, it gets the prefix
-/// `./`, so that the command does not read it as an option.
+/// Quotes the path of a file as an argument of a shell command. If the path begins with a hyphen, prepends `./`, so
+/// that the command does not mistake the path for an option.
 pub fn shell_path(path: &str) -> String {
     let directory = if path.starts_with('-') { "./" } else { "" };
     shell_word(&format!("{directory}{path}"))
@@ -85,8 +85,8 @@ mod csv_writer {
 
     /// A writer of comma-separated values that are safe to open in a spreadsheet.
     ///
-    /// Control characters are [escaped](super::escape). A cell that a spreadsheet would execute as a formula gets an
-    /// apostrophe before it, except for numbers.
+    /// Control characters are [escaped](super::escape). If a spreadsheet would execute a cell as a formula, an
+    /// apostrophe is written before it, except before numbers.
     #[derive(Debug)]
     pub struct CsvWriter<W: Write>(csv::Writer<W>);
 
@@ -125,8 +125,8 @@ mod csv_writer {
         }
     }
 
-    /// Extracts the I/O error from an error of the `csv` crate. The caller needs it to recognize that the reader of a
-    /// pipe has closed the pipe.
+    /// Returns the I/O error that an error of the crate `csv` contains. The caller needs it to recognize that the
+    /// reader of a pipe has closed the pipe.
     fn io_error(err: csv::Error) -> io::Error {
         match err.into_kind() {
             csv::ErrorKind::Io(err) => err,
@@ -134,7 +134,7 @@ mod csv_writer {
         }
     }
 
-    /// Returns the text of a cell that a spreadsheet shows unchanged.
+    /// Returns the text to write in a cell so that a spreadsheet shows `text` unchanged.
     fn safe(text: &str) -> Cow<'_, str> {
         // The last four are the full-width forms of the first four.
         const FORMULA: [char; 10] = ['=', '+', '-', '@', '\t', '\r', '＝', '＋', '－', '＠'];
