@@ -1,5 +1,5 @@
-//! Data for the web page, which does not know the rules of chess: positions with their legal moves, and the moves of
-//! games and of pasted texts.
+//! Collects data for the web page, which does not know the rules of chess: positions with their legal moves, and the
+//! moves of games and of pasted texts.
 //!
 //! [`Annotations`] contains the clock times, evaluations, marks and comments in the text of a game.
 
@@ -37,7 +37,7 @@ pub(super) struct PositionRules {
 #[derive(Clone, PartialEq, Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct Board {
-    /// The position, or `None` if the request has `legal=0`.
+    /// The position with its legal moves, or `None` if the request has the parameter `legal=0`.
     #[serde(flatten)]
     rules: Option<PositionRules>,
     /// A name in the filters that occurs in no game. `None` if games pass the filters, or if there is no such name.
@@ -146,8 +146,8 @@ impl PositionRules {
 
 impl Board {
     /// Creates the data for the web page about the position in `request`. `answer` is the explorer's answer to the
-    /// request. `explorer` provides the limits with which its games were counted: the minimum number of moves in a
-    /// position, and the maximum number of half-moves of a game.
+    /// request. `explorer` tells which positions may be missing from its counts: those with too few moves, and those
+    /// after the last counted half-move of a game.
     pub(super) fn new(request: &Request, answer: &Answer, explorer: &Explorer) -> Board {
         let filters = &request.query.filters;
         let line = &request.query.line;
@@ -183,13 +183,13 @@ impl Board {
         self.unknown_name = unknown;
     }
 
-    /// Adds the number of games that begin in another position.
+    /// Sets the number of games that do not begin in the starting position, which the response may leave out.
     pub(super) fn set_other_starts(&mut self, games: Option<u64>) {
         self.other_starts = games;
     }
 
-    /// Looks up the evaluations of the position `pos` and of the positions after its legal moves in `evals`, and stores
-    /// them in this value.
+    /// Stores the evaluations of the position `pos` and of the positions after its legal moves, which are looked up in
+    /// `evals`.
     ///
     /// # Errors
     ///
@@ -205,8 +205,8 @@ impl Board {
         Ok(())
     }
 
-    /// Stores how long players thought, on average, about each legal move of the position `pos`. The mean times are
-    /// taken from `times`.
+    /// Stores the mean time that players needed for each legal move of the position `pos`. `times` contains these
+    /// times.
     pub(super) fn add_times(&mut self, pos: &VariantPosition, times: &Times) {
         let moves = pos.legal_moves().into_iter().filter_map(|mv| {
             Some(MoveClock {
@@ -232,8 +232,8 @@ const ADDRESS: &str = "this is an address, and polybook loads nothing from the I
 
 const NEITHER: &str = "this is neither a FEN nor moves from the start";
 
-/// Returns `true` if `text`, which could not be parsed, was probably meant as a FEN. This is the case if its first word
-/// contains a slash, but neither a hyphen (as in the result `1-0`) nor an opening bracket (as in a tag).
+/// Returns `true` if `text`, which could not be parsed, was probably meant as a FEN: its first word contains a slash,
+/// but neither a hyphen (as in the result `1-0`) nor an opening bracket (as in a tag).
 fn begins_like_fen(text: &str) -> bool {
     let word = text.split_whitespace().next().unwrap_or_default();
     word.contains('/') && !word.contains(['-', '['])
@@ -279,8 +279,8 @@ impl Moves {
         self.is_placed
     }
 
-    /// Parses the first game in `text`. `variant` is the variant of a game without a `Variant` tag. If a part of the
-    /// game cannot be read, the result contains only the moves before this part.
+    /// Parses the first game in `text`. `variant` is assumed for a game without a `Variant` tag. If a part of the game
+    /// cannot be read, the result contains only the moves before this part.
     pub(super) fn of_game(variant: Variant, text: &[u8]) -> Moves {
         let mut moves = Moves {
             variant,
@@ -290,7 +290,7 @@ impl Moves {
         moves
     }
 
-    /// Returns the starting position and all moves as a line.
+    /// Returns the line of play that consists of the starting position and all moves.
     pub(super) fn line(&self) -> Line {
         let moves = self.moves.iter().map(|mv| &*mv.mv.uci);
         let play = moves.collect::<Vec<_>>().join(",");
@@ -307,7 +307,7 @@ impl Moves {
     }
 
     /// Parses text that a user has pasted: a FEN, an EPD, or moves with or without tags, move numbers and comments.
-    /// `variant` is the variant if the text has no tags. If the text cannot be parsed completely, the result says why.
+    /// `variant` is assumed if the text has no tags. If the text cannot be parsed completely, the result says why.
     pub(super) fn of_text(variant: Variant, text: &str) -> Moves {
         let text = text.trim();
         let mut moves = Moves {
@@ -340,8 +340,8 @@ impl Moves {
         moves
     }
 
-    /// Reads the tags and the moves of a game into this value. If a part of the game cannot be read, keeps what comes
-    /// before this part, and returns the reason as an error message.
+    /// Reads the tags and the moves of a game. If a part of the game cannot be read, keeps what comes before this part,
+    /// and returns the reason as an error message.
     fn read(&mut self, game_text: &[u8]) -> Result<(), String> {
         let mut game = GameReader::new(game_text).with_untagged_variant(self.variant);
         if !game.next_game() {
@@ -368,8 +368,8 @@ impl Moves {
         self.play(game_text, start)
     }
 
-    /// Plays the moves of a game from the position `pos`, and stores them with their annotations in this value. If a
-    /// move cannot be played, keeps the moves before it, and returns the reason as an error message.
+    /// Plays the moves of a game from the position `pos`, and stores them with their annotations. If a move cannot be
+    /// played, keeps the moves before it, and returns the reason as an error message.
     fn play(&mut self, game_text: &[u8], mut pos: VariantPosition) -> Result<(), String> {
         let mut game = GameReader::new(game_text);
         game.next_game();
@@ -411,8 +411,8 @@ impl Moves {
         }
     }
 
-    /// Parses the annotations in `text`, and adds them to the last stored move. If no move is stored yet, stores the
-    /// comments as comments of the game.
+    /// Parses the annotations in `text`, and adds them to the last stored move. Before the first move, stores comments
+    /// as comments on the game.
     fn annotate(&mut self, text: &[u8]) {
         let said = Annotations::read(text);
         match self.moves.last_mut() {
@@ -441,7 +441,7 @@ pub(super) struct Annotations {
 }
 
 impl Annotations {
-    /// Parses the text between two moves of the main line. Variations are skipped.
+    /// Parses the annotations in the text between two moves of the main line. Variations are skipped.
     pub(super) fn read(mut text: &[u8]) -> Annotations {
         let mut read = Annotations::default();
         let mut depth = 0u32;
@@ -491,8 +491,8 @@ impl Annotations {
         read
     }
 
-    /// Parses a comment, and stores its clock time, its evaluation and its text. `depth` is the nesting depth of the
-    /// variation that contains the comment, or 0 in the main line. Comments in variations are ignored.
+    /// Stores the clock time, the evaluation and the text of a comment. `depth` is the nesting depth of the variation
+    /// that contains the comment, or 0 in the main line. Comments in variations are ignored.
     fn take_comment(&mut self, comment: &[u8], depth: u32) {
         if depth > 0 {
             return;

@@ -1,5 +1,5 @@
-//! The bodies of `POST` requests: forms with parameters that are too long for the address of a request, and lists of
-//! positions.
+//! Receives the bodies of `POST` requests: forms with parameters that are too long for the address of a request, lists
+//! of positions, and repertoires.
 
 use std::{future::poll_fn, pin::Pin, time::Duration};
 
@@ -18,7 +18,7 @@ const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 /// The kind of body that a route accepts.
 #[derive(Copy, Clone, PartialEq, Eq)]
 enum BodyKind {
-    /// Parameters, which are added to those in the address.
+    /// Parameters in a form, which are added to those in the address.
     Form,
     /// A list of positions in JSON.
     Positions,
@@ -27,8 +27,8 @@ enum BodyKind {
 }
 
 impl BodyKind {
-    /// Returns the kind of body that the route at `path` accepts. Returns `None` for a route that refuses the method
-    /// `POST`. The bodies of its requests are not received.
+    /// Returns the kind of body that the route at `path` accepts, or `None` for a route that refuses the method `POST`.
+    /// Bodies of requests to such a route are not received.
     fn at(path: &str) -> Option<BodyKind> {
         match path {
             "/gaps" | "/practise" | "/prepare" | "/repertoire" | "/repertoire.pgn" => {
@@ -58,7 +58,7 @@ impl BodyKind {
         }
     }
 
-    /// Returns the name of the body in error messages.
+    /// Returns the name that error messages use for a body of this kind.
     fn name(self) -> &'static str {
         match self {
             BodyKind::Form => "form",
@@ -80,9 +80,9 @@ impl BodyKind {
 #[derive(Clone)]
 struct ReceivedBody(Result<Vec<u8>, Refusal>);
 
-/// Receives the body of a `POST` request, and adds it as an extension, which [`take_body`] removes. Also returns the
-/// permits for the bytes of the body, which the caller must hold as long as the request. Returns other requests
-/// unchanged.
+/// Receives the body of a `POST` request, and attaches it to the request, from which [`take_body`] removes it later.
+/// Also returns the permits for the bytes of the body, which the caller must hold as long as the request. Returns a
+/// request with any other method unchanged.
 pub(super) async fn receive_body(request: Request, client: &Client) -> (Request, Option<Permit>) {
     let kind = BodyKind::at(request.uri().path());
     let kind = kind.filter(|kind| kind.is_in(request.headers()));
@@ -103,9 +103,9 @@ pub(super) async fn receive_body(request: Request, client: &Client) -> (Request,
     (Request::from_parts(parts, Body::empty()), permits)
 }
 
-/// Receives the whole body of a request. The parameters of a form are encoded again. Acquires a permit for each byte
-/// when it arrives, so that bodies which arrive slowly hold few permits. If the encoded form is longer, also acquires a
-/// permit for each further byte.
+/// Receives the whole body of a request. The parameters of a form are then encoded in a uniform way. Each byte needs a
+/// permit, which is acquired when the byte arrives, so that bodies that arrive slowly hold few permits. If encoding
+/// makes a form longer, permits for the additional bytes are acquired too.
 ///
 /// # Errors
 ///
@@ -162,7 +162,7 @@ pub(super) fn is_body_refused(request: &Request) -> bool {
     body.is_some_and(|ReceivedBody(body)| body.is_err())
 }
 
-/// Removes the body that [`receive_body`] received from a request, and returns it.
+/// Removes from a request the body that [`receive_body`] received, and returns this body.
 ///
 /// # Errors
 ///

@@ -1,4 +1,4 @@
-//! Books and repertoires whose moves the web page shows next to the results of games.
+//! The books and repertoires whose moves the web page shows next to the results of games.
 
 use std::{
     hash::{Hash, Hasher},
@@ -46,9 +46,9 @@ pub struct BookFile {
 
 #[derive(Debug)]
 enum BookFormat {
-    /// A Polyglot book. It is opened again if reading fails, because another program may have replaced the file.
+    /// A Polyglot book. If reading fails, the file is opened again, because another program may have replaced it.
     Polyglot(RwLock<Arc<Book>>),
-    /// An OOBS database, with the factor that scales its weights to those of a Polyglot book.
+    /// An OOBS database, with the scaling that adjusts its weights to the range of a Polyglot book.
     Oobs(Box<Obs>, Scaling),
 }
 
@@ -98,9 +98,10 @@ impl BookFile {
         &self.name
     }
 
-    /// Returns the records of a Polyglot book for the last position of a line. If reading fails, for example because
-    /// another program has replaced the file, opens the file again, stores the new book in `book`, and reads it once
-    /// more. A pipe is not opened again, because that would block the thread.
+    /// Returns the records of a Polyglot book for the last position of a line.
+    ///
+    /// If reading fails, for example because another program has replaced the file, opens the file again, stores the
+    /// new book in `book`, and tries once more. A pipe is not opened again, because this would block the thread.
     fn entries(&self, book: &RwLock<Arc<Book>>, line: &Line) -> Result<Vec<Entry>> {
         let entries_of = |book: &Book| {
             if book.is_for(line.variant())? {
@@ -120,7 +121,7 @@ impl BookFile {
         })
     }
 
-    /// Returns the legal moves of the book in the last position of a line, with their weights. Returns no moves if
+    /// Returns the legal moves of the book in the last position of a line, with their weights. The result is empty if
     /// the book is for another variant.
     pub(super) fn moves(&self, line: &Line) -> Result<BookMoves> {
         let pos = line.position();
@@ -180,7 +181,7 @@ pub fn source_name(path: &Path) -> String {
     }
 }
 
-/// The memory budget, in bytes, for reading a repertoire again after a user has removed some of its moves.
+/// The memory budget, in bytes, for reading a repertoire without the moves that a user has removed.
 const MEMORY_BUDGET: usize = 64 << 20;
 
 /// The memory budget, in bytes, for the positions of a repertoire that a visitor practises.
@@ -208,35 +209,35 @@ pub struct ServedRepertoire {
     version: String,
     #[serde(skip)]
     pub(super) unedited: Arc<EditedRepertoire>,
-    /// The edits of the last request with edits, as text, and the repertoire with these edits.
+    /// The text of the edits in the last request that had any, and the repertoire with these edits.
     #[serde(skip)]
     last_edited: Mutex<Option<(String, Arc<EditedRepertoire>)>>,
     /// The size and the modification time of the file, or `None` if they are unknown.
     #[serde(skip)]
     changed: Option<(u64, SystemTime)>,
-    /// The results of practice. They are locked while an answer is recorded.
+    /// The results of practising the repertoire. They are locked while an answer is recorded.
     #[serde(skip)]
     pub(super) results: Arc<Mutex<PracticeResults>>,
-    /// The directory of the file if it is removed together with the repertoire.
+    /// The directory of the file, if it must be removed together with the repertoire.
     #[serde(skip)]
     _directory: Option<TemporaryDir>,
 }
 
-/// The place where the results of practice are stored.
+/// The place where the results of practising a repertoire are stored.
 #[derive(Debug)]
 pub(super) enum PracticeResults {
     /// A file beside the repertoire.
     File(PathBuf),
-    /// The memory of the server.
+    /// The memory of the server, so that the results are lost when it ends.
     Memory(Schedule),
 }
 
 impl PracticeResults {
-    /// Returns the results of earlier practice.
+    /// Returns the results of all practice so far.
     ///
     /// # Errors
     ///
-    /// Returns an error if the file exists but contains something else.
+    /// Returns an error if the file exists but does not contain such results.
     pub(super) fn read(&self) -> Result<Schedule> {
         match self {
             PracticeResults::File(path) => Schedule::read(path),
@@ -258,19 +259,19 @@ impl PracticeResults {
     }
 }
 
-/// A repertoire to which a user's edits were applied.
+/// A repertoire with a user's edits.
 #[derive(Debug)]
 pub(super) struct EditedRepertoire {
     pub(super) known: Arc<OpenedSource>,
     pub(super) edits: Edits,
     pub(super) predecessors: Predecessors,
-    /// The positions to practise. They are found when they are requested for the first time.
+    /// The positions to practise, which are collected when they are first requested.
     deck: OnceLock<Arc<Deck>>,
-    /// The directory of the temporary files of `known`. `None` if the file was not read again.
+    /// The directory with the temporary files of `known`. `None` if the edits did not require reading the file again.
     _directory: Option<TemporaryDir>,
 }
 
-/// Hashes everything that determines the answers about the repertoire.
+/// Hashes everything that affects answers about the repertoire.
 impl Hash for ServedRepertoire {
     fn hash<H: Hasher>(&self, state: &mut H) {
         (&self.name, &self.id, self.color, self.changed).hash(state);
@@ -313,9 +314,9 @@ impl ServedRepertoire {
         })
     }
 
-    /// Turns the repertoire into one that only the visitor who knows the secret `id` can request. If `directory` is
-    /// given, it contains the file, and is removed together with the repertoire. The results of practice are then kept
-    /// in memory.
+    /// Restricts the repertoire to the visitor who sent it: only a request with the secret `id` can use it. If
+    /// `directory` is given, it contains the file, and is removed together with the repertoire. The results of practice
+    /// are then kept in memory.
     pub(super) fn sent_by_visitor(
         self,
         id: String,
@@ -333,8 +334,9 @@ impl ServedRepertoire {
         }
     }
 
-    /// Returns the repertoire without the secret of the visitor who sent it. `practise` says whether all visitors can
-    /// practise it; they share their results with that visitor. The file must not be in a temporary directory.
+    /// Returns a copy of the repertoire that all visitors can use, because it needs no secret. `practise` says whether
+    /// they can also practise it; they then share their results with the visitor who sent it. The file must not be in a
+    /// temporary directory.
     pub(super) fn for_all_visitors(&self, practise: bool) -> ServedRepertoire {
         ServedRepertoire {
             name: self.name.clone(),
@@ -352,13 +354,14 @@ impl ServedRepertoire {
         }
     }
 
-    /// Returns a copy of the repertoire to which the [edits](Edits::parse) in the parameter `edits` are applied. The
-    /// file is not changed. Setting `stop` cancels the reading of the file.
+    /// Returns a copy of the repertoire with the [edits](Edits::parse) in the parameter `edits`. The file is not
+    /// changed. Setting `stop` cancels the reading of the file.
     ///
     /// # Errors
     ///
-    /// Returns an error response if the edits cannot be parsed. If the edits remove moves, the file must be read again.
-    /// Then also returns an error response if the file is not a PGN, or if it has changed since the server was started.
+    /// Returns an error response if the edits cannot be parsed. If the edits remove moves, so that the file must be
+    /// read again, also returns an error response if the file is not a PGN, or if it has changed since the server was
+    /// started.
     pub(super) fn edited(
         &self,
         parameters: &Parameters,
@@ -394,7 +397,7 @@ impl ServedRepertoire {
         Ok(edited)
     }
 
-    /// Reads the repertoire from its file again, and returns it without the moves in `removed`. The returned value uses
+    /// Returns the repertoire without the moves in `removed`, for which its file is read again. The returned value uses
     /// temporary files in `directory`, which must exist until the value is dropped. Setting `stop` cancels the reading.
     ///
     /// # Errors
@@ -444,7 +447,7 @@ impl ServedRepertoire {
 }
 
 impl EditedRepertoire {
-    /// Returns the positions of the repertoire for the side `color`, which a visitor practises. Setting `stop` cancels
+    /// Returns the positions that a visitor can practise in the repertoire for the side `color`. Setting `stop` cancels
     /// the search for them.
     ///
     /// # Errors

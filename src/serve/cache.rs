@@ -1,4 +1,4 @@
-//! A cache of indexes that were built from PGN files, so that later runs can use them again.
+//! Caches indexes that were built from PGN files, so that later runs of the program can use them.
 
 use std::{
     fs::{self, DirBuilder, Metadata},
@@ -16,13 +16,13 @@ use crate::{
     storage::output::{FileId, TemporaryDir, canonical, claim_abandoned, is_absent},
 };
 
-/// The version of the content of cached indexes. It must be increased when this content changes, so that polybook
-/// rebuilds the indexes that older versions have cached.
+/// The version of the content of cached indexes. Increase it when this content changes, so that indexes cached by older
+/// versions of polybook are rebuilt.
 const GENERATION: u32 = 14;
 
 /// A directory of indexes that were built from PGN files. The name of an index contains a hash of the path of its PGN
-/// file, and a hash of everything that requires a new index when it changes, such as the size and the times of the PGN
-/// file and the version of polybook. An index and the proof that it is current thus appear with one rename.
+/// file, and a hash of everything whose change requires a new index, such as the size and the times of the PGN file and
+/// the version of polybook. Renaming a finished index to this name therefore also marks it as current.
 #[derive(Debug)]
 pub struct Cache {
     directory: PathBuf,
@@ -30,15 +30,15 @@ pub struct Cache {
     _temporary: Option<TemporaryDir>,
 }
 
-/// The index of a PGN file in a [`Cache`]. The index may not have been built yet. The path of the index depends on the
-/// size and the times of the PGN file, so a changed file gets a new index.
+/// The index of a PGN file in a [`Cache`], which may not have been built yet. Its path depends on the size and the
+/// times of the PGN file, so that a changed file gets a new index.
 #[derive(Clone, Debug)]
 pub struct CachedIndex {
     pgn: PathBuf,
     path: PathBuf,
-    /// The first part of the names of this file's indexes, including the indexes of earlier versions of the file.
+    /// The prefix of the names of all indexes of this PGN file, including those of earlier versions of the file.
     prefix: String,
-    /// The variant of games without a `Variant` tag.
+    /// The variant that is assumed for games without a `Variant` tag.
     untagged: Variant,
 }
 
@@ -80,8 +80,8 @@ impl Cache {
         &self.directory
     }
 
-    /// Returns the index of a PGN file. The index may not have been built yet. The path of the index depends on the
-    /// path, the size and the times of the PGN file, and on `untagged`, the variant of games without a
+    /// Returns the index of a PGN file, which may not have been built yet. The path of the index depends on the path,
+    /// the size and the times of the PGN file, and on `untagged`, the variant that is assumed for games without a
     /// `Variant` tag.
     ///
     /// # Errors
@@ -93,7 +93,7 @@ impl Cache {
 }
 
 impl CachedIndex {
-    /// Returns the place in the cache `directory` for the index of the PGN file `pgn`. Implements [`Cache::of`].
+    /// Returns the index of the PGN file `pgn` in the cache `directory`. Implements [`Cache::of`].
     fn in_directory(directory: &Path, pgn: &Path, untagged: Variant) -> Result<CachedIndex> {
         let pgn = canonical(pgn).at(pgn, "open")?;
         let metadata = pgn.metadata().at(&pgn, "open")?;
@@ -126,11 +126,11 @@ impl CachedIndex {
         &self.path
     }
 
-    /// Returns `true` if the index has been built from the current content of the PGN file. The index may be damaged.
+    /// Returns `true` if an index exists for the current content of the PGN file. It may be damaged.
     ///
     /// # Errors
     ///
-    /// Returns an error if the operating system cannot say whether the index exists.
+    /// Returns an error if the operating system cannot tell whether the index exists.
     pub fn is_made(&self) -> Result<bool> {
         Ok(unless_damaged(is_index(&self.path))?.unwrap_or(false))
     }
@@ -146,8 +146,8 @@ impl CachedIndex {
         Ok(unless_damaged(opened)?.is_some())
     }
 
-    /// Removes the index unless `is_sound` returns `true`. Does nothing if the index does not exist. Locks the index
-    /// before it calls `is_sound`, because another process may have just built the index again.
+    /// Removes the index unless `is_sound` returns `true`. Does nothing if the index does not exist. `is_sound` is
+    /// called while the index is locked, because another process may just have rebuilt the index.
     ///
     /// # Errors
     ///
@@ -182,17 +182,18 @@ impl CachedIndex {
             .explorer(&self.path)
     }
 
-    /// Returns INDEX if `name` has the form `.INDEX.RANDOM.ENDING` and INDEX is the name of an index that was built
-    /// from an earlier version of the PGN file. Otherwise, returns `None`. A directory with such a name contains an
-    /// unfinished index that would have got the name INDEX.
+    /// Returns the name of the index that was being built in the directory `name`, if it is an index of an earlier
+    /// version of the PGN file. Otherwise, returns `None`. The directory of an unfinished index is named
+    /// `.INDEX.RANDOM.ENDING`, where INDEX is the name of the index.
     fn older_unfinished<'n>(&self, name: &'n str) -> Option<&'n str> {
         let (older, _) = name.strip_prefix('.')?.split_once('.')?;
         let is_older = older.starts_with(&self.prefix) && self.path.file_name()? != older;
         is_older.then_some(older)
     }
 
-    /// Removes the indexes of PGN files that no longer exist, and those of earlier versions of the PGN file, including unfinished indexes that killed processes have
-    /// left. Ignores errors, and keeps damaged indexes. A server that has such an index open can continue to use it.
+    /// Removes indexes that are no longer needed: those of PGN files that no longer exist, and those of earlier
+    /// versions of this PGN file, including unfinished ones that killed processes have left. Ignores errors, and keeps
+    /// damaged indexes. A server that has one of these indexes open can continue to use it.
     ///
     /// Removes nothing if the PGN file cannot be examined or has changed since this value was created, because another
     /// process may already have built an index of the new content.
@@ -224,8 +225,8 @@ impl CachedIndex {
     }
 }
 
-/// Returns the time of a file's last status change (`ctime`), in seconds and nanoseconds. A change of the content, the
-/// access rights or the name of the file updates this time.
+/// Returns the time of a file's last status change (`ctime`), in seconds and nanoseconds. It is updated when the
+/// content, the access rights or the name of the file changes.
 #[cfg(unix)]
 fn changed(metadata: &Metadata) -> Option<(i64, i64)> {
     use std::os::unix::fs::MetadataExt;
@@ -238,8 +239,8 @@ fn changed(_metadata: &Metadata) -> Option<(i64, i64)> {
     None
 }
 
-/// Returns `true` if `path` is an index of a cache whose PGN file no longer exists. Returns `false` if the index cannot be
-/// opened, for example because another version of polybook made it. Also returns `false` if the directory of the PGN
+/// Returns `true` if `path` is an index in a cache whose PGN file no longer exists. Returns `false` if the index cannot
+/// be opened, for example because another version of polybook made it. Also returns `false` if the directory of the PGN
 /// file is missing or empty, because it may be on a drive that is not mounted.
 fn is_orphan(path: &Path) -> bool {
     let Ok(index) = Index::open(path) else {
@@ -258,8 +259,8 @@ fn is_orphan(path: &Path) -> bool {
     index.kind() == IndexKind::Explorer && pgns.peek().is_some() && pgns.all(is_removed)
 }
 
-/// Converts the error for a damaged or incomplete index to `Ok(None)`. `opened` is the result of opening an index.
-/// Returns the opened value as `Some`.
+/// Converts the result of opening an index: `Ok(None)` means that the index is damaged or incomplete, and `Some`
+/// contains the opened index.
 ///
 /// # Errors
 ///

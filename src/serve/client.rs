@@ -1,5 +1,5 @@
-//! Clients of the server: whether they are still connected, and the [fair queues](super::queue) for what each of them
-//! may use.
+//! Clients of the server: finds out whether they are still connected, and limits with [fair queues](super::queue) what
+//! each of them may use.
 
 use std::{
     io::ErrorKind,
@@ -24,14 +24,14 @@ use super::{
     queue::{FairQueue, Permit, QueueLimits, Visitor},
 };
 
-/// The maximum time that one request may spend on reading the PGN text of games.
+/// The maximum time that the server spends on reading the PGN text of games for one request.
 pub(super) const READING: Duration = Duration::from_secs(10);
 
 /// The interval at which the server checks whether a client that waits for a response is still connected.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// The maximum size of a small response, in bytes. Small responses are sent without permits for unsent bytes, because
-/// they fit into the send buffers of the operating system.
+/// The maximum size of a small response, in bytes. A small response is sent without permits for unsent bytes, because
+/// it fits into the send buffer of the operating system.
 const SMALL: usize = 64 << 10;
 
 /// The size, in bytes, of the send buffer of a connection. A blocked write continues when a third of the buffer is
@@ -39,7 +39,7 @@ const SMALL: usize = 64 << 10;
 /// progress.
 const SEND_BUFFER: u32 = 128 << 10;
 
-/// The header to which each proxy appends the address from which it received the request.
+/// The header in which a proxy states the address from which it received the request. Each proxy appends an address.
 const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 
 /// The maximum number of connections of all clients.
@@ -48,21 +48,23 @@ const MAX_CONNECTIONS: usize = 4096;
 /// The maximum number of connections of one visitor.
 const CONNECTIONS_OF_ONE: usize = 256;
 
-/// The maximum number of requests of one visitor that are being received or answered. A few more requests wait.
+/// The maximum number of requests of one visitor that are received or answered at the same time. A few more requests
+/// wait.
 const REQUESTS_OF_ONE: usize = 32;
 
 /// The maximum number of requests of one visitor that wait because [`REQUESTS_OF_ONE`] others are being received or
-/// answered. A proxy has a connection for each of them.
+/// answered. A proxy uses a connection for each of them.
 const WAITING_OF_ONE: usize = 64;
 
-/// The limits of requests that are being answered. Further requests wait.
+/// The limits on the number of requests that are answered at the same time. Further requests wait.
 const REQUESTS: QueueLimits = QueueLimits {
     permits: 256,
     held_by_one: REQUESTS_OF_ONE,
     ..QueueLimits::NONE
 };
 
-/// The limits of the bytes of request bodies that have been received and not answered yet.
+/// The limits on the total size in bytes of the request bodies that have been received but whose requests are not
+/// answered yet.
 const BODIES: QueueLimits = QueueLimits {
     permits: 16 << 20,
     held_by_one: 4 << 20,
@@ -70,7 +72,7 @@ const BODIES: QueueLimits = QueueLimits {
     waiting_of_one: 0,
 };
 
-/// The limits of the bytes of large responses that have not been sent yet.
+/// The limits on the total size in bytes of the large responses that have not been sent yet.
 const UNSENT: QueueLimits = QueueLimits {
     permits: 64 << 20,
     held_by_one: 16 << 20,
@@ -78,30 +80,30 @@ const UNSENT: QueueLimits = QueueLimits {
     ..QueueLimits::NONE
 };
 
-/// The fair queues that all routes of the server share. Threads have queues of their own.
+/// The fair queues for the resources that all routes share. Worker threads have queues of their own.
 struct Queues {
     connections: FairQueue,
-    /// Requests that are being received or answered.
+    /// The queue for requests that are being received or answered.
     arrivals: FairQueue,
-    /// Requests that are being answered.
+    /// The queue for requests that are being answered.
     requests: FairQueue,
     bodies: FairQueue,
     unsent: FairQueue,
 }
 
-/// The clients of a server, and the queues for what they use.
+/// The clients of a server, with the queues for the resources that they use.
 pub(super) struct Clients {
-    /// A permit for each connection that may be accepted.
+    /// One permit for each connection that may be accepted.
     connections: Arc<Semaphore>,
     queues: Arc<Queues>,
     /// The addresses of trusted proxies, which say in a header who sent a request.
     proxies: Vec<IpAddr>,
-    /// Whether all clients run on this machine, so that limits for one visitor make no sense.
+    /// Whether all clients run on this machine, so that limits for one visitor would be pointless.
     are_local: bool,
 }
 
-/// The client of one request, or of one connection. A `Client` and its clones share the permits of the connection,
-/// which are released when the last clone is dropped.
+/// The client of a request or of a connection. A `Client` and its clones share the permits of the connection, which are
+/// released when the last clone is dropped.
 #[derive(Clone)]
 pub(super) struct Client {
     stream: Arc<net::TcpStream>,
@@ -113,9 +115,10 @@ pub(super) struct Client {
 }
 
 impl Clients {
-    /// Creates an empty set of clients for a server that accepts connections at the IP address `listening`. Requests
-    /// from the addresses `proxies` are those of the visitors whom these proxies name. If `listening` is a loopback
-    /// address and there are no such proxies, all clients run on this machine, so there are no limits for one visitor.
+    /// Creates an empty set of clients for a server that listens at the IP address `listening`. `proxies` are the
+    /// addresses of trusted proxies; a request from one of them belongs to the visitor whom the proxy names. If
+    /// `listening` is a loopback address and there are no trusted proxies, all clients run on this machine, so there
+    /// are no limits for one visitor.
     pub(super) fn new(listening: IpAddr, proxies: &[IpAddr]) -> Clients {
         let connections = most_connections();
         // If the process may open only few files, a visitor may use at most a quarter of the connections. Behind a
@@ -152,9 +155,8 @@ impl Clients {
         permit.expect("nobody closes the semaphore")
     }
 
-    /// Registers the client of an accepted connection. `permit` is the server's semaphore permit for the connection.
-    /// The client holds this permit from now on. Returns the client and its stream. The stream can be moved to the
-    /// runtime of another thread.
+    /// Registers the client of an accepted connection. Returns the client, and a stream that can be moved to the
+    /// runtime of another thread. `permit` is the server's permit for the connection, which the client then holds.
     ///
     /// Returns `None` if the visitor has too many connections, or if the operating system cannot open another file.
     pub(super) fn enter(
@@ -187,9 +189,9 @@ impl Clients {
     }
 }
 
-/// Returns the maximum number of connections, which is at least 8. Half of the files that the process may open are
-/// reserved for indexes, and another 64 for games and the program itself. Each connection takes two of the remaining
-/// files.
+/// Returns the maximum number of connections, at least 8, from the number of files that the process may open. Half of
+/// these files are reserved for indexes, and another 64 for games and the program itself. Each connection takes two of
+/// the remaining files.
 #[cfg(unix)]
 fn most_connections() -> usize {
     let soft = rlimit::Resource::NOFILE.get().map_or(0, |(soft, _)| soft);
@@ -197,16 +199,16 @@ fn most_connections() -> usize {
     (files.saturating_sub(64) / 2).clamp(8, MAX_CONNECTIONS)
 }
 
-/// Returns the maximum number of connections on systems other than Unix. There, the limit on open files is high enough
-/// and need not be considered.
+/// Returns the maximum number of connections on systems other than Unix, where the limit on open files is so high that
+/// it does not matter.
 #[cfg(not(unix))]
 fn most_connections() -> usize {
     MAX_CONNECTIONS
 }
 
-/// Returns the address in the last entry of the header `X-Forwarded-For`, which the nearest proxy appended. The earlier
-/// entries come from the visitor, who can write any address there. Returns `None` if the last entry is not an IP
-/// address, with or without a port.
+/// Returns the address in the last entry of the header `X-Forwarded-For`, which the nearest proxy appended. Earlier
+/// entries are not trustworthy, because the visitor can write any address there. Returns `None` if the last entry is
+/// not an IP address, with or without a port.
 fn last_forwarded(headers: &HeaderMap) -> Option<IpAddr> {
     let last = headers.get_all(FORWARDED_FOR).iter().next_back()?;
     let last = last.to_str().ok()?.rsplit(',').next()?.trim();
@@ -220,8 +222,8 @@ fn last_forwarded(headers: &HeaderMap) -> Option<IpAddr> {
 }
 
 impl Client {
-    /// Returns `true` if the client has closed the connection. Never blocks. This check is needed because hyper does
-    /// not always notice a closed connection.
+    /// Returns `true` if the client has closed the connection, without waiting for it. The check is needed because
+    /// hyper does not always notice a closed connection.
     pub(super) fn is_gone(&self) -> bool {
         match self.stream.peek(&mut [0]) {
             Ok(waiting) => waiting == 0,
@@ -234,8 +236,8 @@ impl Client {
         self.visitor
     }
 
-    /// Returns the client of a request with the header fields `headers`. If a trusted proxy sent the request, the client
-    /// is the visitor whom the proxy names.
+    /// Returns the client who sent a request with the given headers. If the request came through a trusted proxy, this
+    /// is the visitor whom the proxy names; otherwise, it is the client of the connection.
     pub(super) fn of_request(mut self, headers: &HeaderMap) -> Client {
         if self.is_proxy
             && let Some(address) = last_forwarded(headers)
@@ -245,18 +247,19 @@ impl Client {
         self
     }
 
-    /// Waits for the visitor's permit to send a request. Dropping the returned value releases the permit.
+    /// Waits for a permit to send a request, of which each visitor can hold a limited number. Dropping the returned
+    /// value releases the permit.
     ///
     /// # Errors
     ///
-    /// Returns an error response if the permit is not available within ten seconds. Also returns one, at once, if too many
+    /// Returns an error response if the permit is not available within ten seconds. Returns it at once if too many
     /// requests of the visitor are waiting.
     pub(super) async fn arrival_permit(&self) -> Result<Permit, Refusal> {
         self.queues.arrivals.acquire_soon(self.visitor, 1).await
     }
 
-    /// Waits for the permit of the server that is needed to answer a request. Dropping the returned value releases the
-    /// permit. To prevent a deadlock, call [`arrival_permit`](Client::arrival_permit) first.
+    /// Waits for a permit to answer a request, of which the server has a limited number. Dropping the returned value
+    /// releases the permit. To prevent a deadlock, call [`arrival_permit`](Client::arrival_permit) first.
     ///
     /// # Errors
     ///
@@ -265,8 +268,8 @@ impl Client {
         self.queues.requests.acquire_soon(self.visitor, 1).await
     }
 
-    /// Acquires the permits that are needed to store `bytes` bytes of a request body. Does not wait for them, because
-    /// bodies that are incomplete hold permits too.
+    /// Acquires the permits for storing `bytes` bytes of a request body. Does not wait for them, because unfinished
+    /// bodies hold permits too, so that they might wait for each other forever.
     ///
     /// # Errors
     ///
@@ -280,8 +283,8 @@ impl Client {
         })
     }
 
-    /// Acquires the permits that are needed to send `content`, if it is large, and attaches them to `content`. They are
-    /// released when the response has been sent. Returns a small response unchanged, because it needs no permits.
+    /// Acquires the permits for sending `content` if it is large, and attaches them to it, so that they are released
+    /// when the response has been sent. Returns a small response unchanged, because it needs no permits.
     ///
     /// # Errors
     ///
@@ -305,8 +308,8 @@ impl Client {
     }
 }
 
-/// A guard that sets the stop flag of an operation when the guard is dropped. Each request that starts a long operation
-/// owns such a guard, so the operation is cancelled if the client closes the connection.
+/// A guard that sets the stop flag of a long operation when it is dropped. A request holds the guard while the
+/// operation runs, so the operation is cancelled if the client closes the connection.
 #[derive(Default)]
 pub(super) struct StopAtEnd(pub(super) Arc<AtomicBool>);
 
@@ -316,7 +319,7 @@ impl Drop for StopAtEnd {
     }
 }
 
-/// Awaits a future as long as the client is connected.
+/// Awaits a future, but only as long as the client is connected.
 ///
 /// # Errors
 ///
@@ -335,7 +338,7 @@ pub(super) async fn while_connected<T>(
     }
 }
 
-/// Awaits a future for at most the time `limit`, as long as the client is connected.
+/// Awaits a future for at most the time `limit`, and only as long as the client is connected.
 ///
 /// # Errors
 ///

@@ -1,5 +1,5 @@
-//! The bodies of responses and their validators (`ETag`). By the validator, a client knows whether its cached
-//! response is still valid.
+//! The bodies of responses, and their validators (`ETag`), from which a client learns whether its cached response is
+//! still valid.
 //!
 //! The server keeps recent responses in a [cache](ResponseCache), because most requests are about the same few
 //! positions.
@@ -19,14 +19,14 @@ use serde_json::Value;
 use super::{JSON, PGN, Refusal, hash, request::query_of};
 use crate::json;
 
-/// The body of an HTTP response, and its media type.
+/// The body of an HTTP response, with its media type.
 #[derive(Clone)]
 pub(super) struct ResponseBody {
     media_type: &'static str,
     body: Bytes,
 }
 
-/// A response body together with a value, such as a semaphore permit, that is dropped when the body has been sent.
+/// A response body with a value, such as a semaphore permit, that is dropped as soon as the body has been sent.
 struct GuardedBody<T> {
     body: Bytes,
     _held: T,
@@ -80,8 +80,8 @@ impl ResponseBody {
         ResponseBody::new("application/octet-stream", body)
     }
 
-    /// Attaches the value `held` to the content. The value is dropped together with the content, for example when the
-    /// content has been sent.
+    /// Attaches the value `held` to the content. It is dropped together with the content, for example after the content
+    /// has been sent.
     pub(super) fn holding(self, held: impl Send + 'static) -> ResponseBody {
         let holding = GuardedBody {
             body: self.body,
@@ -98,8 +98,8 @@ impl ResponseBody {
         self.body.len()
     }
 
-    /// Returns a validator (`ETag`) of the content: a hash of its bytes. A client sends the validator with later
-    /// requests, to find out whether the content has changed.
+    /// Returns a validator (`ETag`) of the content, which is a hash of its bytes. A client sends it with later requests
+    /// to find out whether the content has changed.
     pub(super) fn etag(&self) -> HeaderValue {
         etag_of(&(self.media_type, &self.body))
     }
@@ -111,9 +111,9 @@ impl ResponseBody {
         (cache_headers(etag), headers, Body::from(self.body)).into_response()
     }
 
-    /// Creates the response for content that was read from files, which may change at any time. `headers` are the
-    /// headers of the request. If they show that the client already has this content, the response has the status 304
-    /// and no body.
+    /// Creates the response for content that was read from files, which may change at any time. If `headers`, the
+    /// headers of the request, show that the client already has this content, the response has the status 304 and no
+    /// body.
     pub(super) fn answer_from_files(self, headers: &HeaderMap) -> Response {
         let etag = self.etag();
         not_modified(headers, &etag).unwrap_or_else(|| self.into_response(etag))
@@ -150,7 +150,7 @@ fn written(document: &impl Serialize) -> Result<Vec<u8>, Refusal> {
     json::to_vec(document).map_err(|err| Refusal::unavailable(err.to_string()))
 }
 
-/// Returns a validator (`ETag`) that is a hash of `value`. The validator is weak, because the same response may be
+/// Returns a validator (`ETag`) that is a hash of `value`. It is a weak validator, because the same response may be
 /// sent with or without compression.
 pub(super) fn etag_of(value: &impl Hash) -> HeaderValue {
     let text = format!("W/\"{:016x}\"", hash(value));
@@ -172,7 +172,7 @@ pub(super) fn cache_headers(etag: HeaderValue) -> [(HeaderName, HeaderValue); 3]
     ]
 }
 
-/// Returns a response with status 304 if the client already has the current response; otherwise `None`. `etag` is the
+/// Returns a response with status 304 if the client already has the current response, otherwise `None`. `etag` is the
 /// validator of the current response, and `headers` are the headers of the request.
 pub(super) fn not_modified(headers: &HeaderMap, etag: &HeaderValue) -> Option<Response> {
     let hash = etag.to_str().unwrap_or_default().trim_start_matches("W/");
@@ -188,12 +188,11 @@ pub(super) fn not_modified(headers: &HeaderMap, etag: &HeaderValue) -> Option<Re
 /// The maximum total size, in bytes, of the responses in the cache.
 const MAX_CACHED_BYTES: u64 = 16 << 20;
 
-/// The typical size of a response, in bytes. The maximum size of the cache divided by the typical size gives an
-/// estimate of the number of its entries.
+/// The typical size of a response, in bytes, from which the number of entries in the cache is estimated.
 const TYPICAL_BYTES: usize = 4 << 10;
 
-/// The number of shards of the response cache, each of which has its own lock. The number is small, because a large
-/// response must fit into one shard.
+/// The number of shards of the response cache, each with its own lock. The number is small, because a large response
+/// must fit into one shard.
 const SHARDS: usize = 8;
 
 /// The key of a response in the cache: the path, the query string and the `Accept` header of the request.
@@ -207,8 +206,7 @@ pub(super) struct CacheKey {
 /// A cache of recent responses. When it is full, new responses replace old ones.
 pub(super) type ResponseCache = Cache<CacheKey, ResponseBody, EntryWeight>;
 
-/// A weigher for the response cache, which returns the size of a response in bytes. The cache limits the sum of these
-/// sizes.
+/// Tells the response cache the size of each response in bytes. The cache limits the sum of these sizes.
 #[derive(Clone)]
 pub(super) struct EntryWeight;
 
@@ -230,7 +228,8 @@ impl CacheKey {
     }
 
     /// Returns `true` if the client's `Accept` header names a media type of JSON and does not prefer plain text to it.
-    /// Such types are `application/json`, `application/x-ndjson` and Lichess's `application/vnd.lichess.v3+json`.
+    /// The media types of JSON are `application/json`, `application/x-ndjson` and Lichess's
+    /// `application/vnd.lichess.v3+json`.
     pub(super) fn accepts_json(&self) -> bool {
         let names = self
             .accept
@@ -244,8 +243,8 @@ impl CacheKey {
         })
     }
 
-    /// Returns the quality value of a media type in the client's `Accept` header. The value is between 0, which means
-    /// "not acceptable", and 1. Returns 0 if the header does not name the media type.
+    /// Returns the quality value, from 0 to 1, of a media type in the client's `Accept` header. The value 0 means "not
+    /// acceptable"; it is also returned if the header does not name the media type.
     fn quality(&self, media_type: &str) -> f32 {
         let mut ranges = self.accept.split(',').map(|range| range.split(';'));
         let range = ranges.find_map(|mut range| {

@@ -1,15 +1,15 @@
 //! Decides which requests the server answers, and how browsers may use the responses.
 //!
-//! A browser lets pages of another origin read the responses, or show the web page in a frame, only if
-//! `--allow-origin` names this origin. Two loopholes remain, which are closed here:
+//! A browser lets pages of another origin read the responses, or show the web page in a frame, only if `--allow-origin`
+//! names this origin. Two loopholes remain, which this module closes:
 //!
 //! - A page may use a host name of its own that resolves to this machine (DNS rebinding). Its requests contain this
-//!   host name, so they are refused.
-//! - A page may load an address of this server as a script, an image or a frame. The page cannot read the response,
-//!   but the server does the work, and the page learns whether loading succeeded. Browsers mark such requests with the
-//!   header `Sec-Fetch-Site`, and marked requests are refused. Over plain HTTP to another machine, however, browsers do
-//!   not send this header. Costly routes therefore also require the header [`OWN_HEADER`]. A page of another site
-//!   cannot send it without a preflight request, which fails.
+//!   host name, so the server refuses them.
+//! - A page may load an address of this server as a script, an image or a frame. The page cannot read the response, but
+//!   the server does the work, and the page learns whether loading succeeded. Browsers mark such requests with the
+//!   header `Sec-Fetch-Site`, and the server refuses marked requests. Over plain HTTP to another machine, however,
+//!   browsers do not send this header. Costly routes therefore also require the header [`OWN_HEADER`]. A page of
+//!   another site cannot send it without a preflight request, which fails.
 
 use std::{fmt, net::IpAddr, str::FromStr};
 
@@ -20,14 +20,14 @@ use axum::{
 
 use super::refusal::Refusal;
 
-/// The request header that says whether the requesting page belongs to the same site as the server. Browsers send it.
+/// The request header in which a browser says whether the requesting page belongs to the same site as the server.
 const FETCH_SITE: &str = "sec-fetch-site";
 
-/// The request header that says how the browser will use the response, for example as `document` or as `script`.
+/// The request header in which a browser says how it will use the response, for example as a `document` or a `script`.
 const FETCH_DEST: &str = "sec-fetch-dest";
 
-/// A header that the scripts of the server's own page send with every request. Pages of other sites cannot send it.
-/// The value of the header does not matter.
+/// A header that the scripts of the server's own page send with every request, and that pages of other sites cannot
+/// send. Its value does not matter.
 const OWN_HEADER: &str = "x-polybook";
 
 /// The paths of routes that are costly to answer, because they read many games or write files.
@@ -50,20 +50,20 @@ const COSTLY_PARAMETERS: [&str; 2] = ["clocks", "duplicates"];
 const CROSS_ORIGIN_RESOURCE_POLICY: HeaderName =
     HeaderName::from_static("cross-origin-resource-policy");
 
-/// The policy of polybook's web page without the origins that may frame it. It lets the page load only files of this
-/// server, and forbids inline scripts and styles.
+/// The content security policy of the web page, without the origins that may show the page in a frame. It lets the page
+/// load only files of this server, and forbids inline scripts and styles.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
                       base-uri 'none'; form-action 'none'; frame-ancestors";
 
-/// The security headers of every response, besides the policy of the page. Responses with status 304 need them too,
-/// because a browser copies them to its cached response.
+/// The security headers of every response, in addition to the content security policy of the page. Responses with
+/// status 304 contain them too, because a browser copies the headers to its cached response.
 const HEADERS: [(HeaderName, &str); 2] = [
     (header::REFERRER_POLICY, "no-referrer"),
     (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
 ];
 
-/// A guard that protects the server from pages of other sites. It refuses some requests from such pages, and adds
-/// security headers to all responses.
+/// Protects the server from pages of other sites: refuses some requests from such pages, and adds security headers to
+/// all responses.
 #[derive(Clone, Debug)]
 pub(super) struct Guard {
     pub(super) hosts: Hosts,
@@ -124,7 +124,8 @@ impl Guard {
         headers.insert(CROSS_ORIGIN_RESOURCE_POLICY, readers);
     }
 
-    /// Returns the policy of the web page. Pages of the allowed origins may frame it.
+    /// Returns the content security policy of the web page, which allows pages of the allowed origins to show it in a
+    /// frame.
     fn policy(&self) -> HeaderValue {
         let mut policy = POLICY.as_bytes().to_vec();
         if self.origins.is_empty() {
@@ -137,8 +138,8 @@ impl Guard {
         HeaderValue::from_bytes(&policy).expect("origins are values of headers")
     }
 
-    /// Returns `true` if pages of `origin` may read the server's responses. `None` means that the request has no
-    /// `Origin` header. In this case, returns `true` only if all origins are allowed.
+    /// Returns `true` if pages of `origin` may read the server's responses. `None` stands for a request without an
+    /// `Origin` header, which is allowed only if all origins are.
     fn allows(&self, origin: Option<&HeaderValue>) -> bool {
         let mut allowed = self.origins.iter();
         allowed.any(|allowed| match origin {
@@ -148,8 +149,8 @@ impl Guard {
     }
 }
 
-/// Creates the error response for a request that comes, or may come, from a page of another site. `headers` are the
-/// headers of the request. The message advises what the author of that page, or of a client program, can do.
+/// Creates the error response for a request that comes, or may come, from a page of another site. Its message tells the
+/// author of that page, or of a client program, what to do. `headers` are the headers of the request.
 fn refusal_of_page(headers: &HeaderMap) -> Refusal {
     Refusal::forbidden(match headers.get(header::ORIGIN) {
         _ if !headers.contains_key(FETCH_SITE) && has_own_origin(headers) => {
@@ -170,8 +171,8 @@ fn refusal_of_page(headers: &HeaderMap) -> Refusal {
     })
 }
 
-/// Returns the value of an `Origin` header, which an error message can suggest as the value of `--allow-origin`.
-/// Returns `None` if the option would reject the value, or if the value needs quotes in a shell.
+/// Returns the value of an `Origin` header, if an error message can suggest it as a value of `--allow-origin`. Returns
+/// `None` if the option would reject the value, or if a shell would require quotes.
 fn shown_origin(header: &HeaderValue) -> Option<&str> {
     let text = header.to_str().ok()?;
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-.:/".contains(&byte);
@@ -180,15 +181,16 @@ fn shown_origin(header: &HeaderValue) -> Option<&str> {
 }
 
 /// Returns `true` if the `Origin` header is missing or names this server. Otherwise, the request may come from a page
-/// of another site. This check is for old browsers, which send `Origin` but not `Sec-Fetch-Site`.
+/// of another site. The check is needed for old browsers, which send `Origin` but not `Sec-Fetch-Site`.
 fn has_own_origin(headers: &HeaderMap) -> bool {
     let site = headers.get(header::ORIGIN).map(HeaderValue::as_bytes);
     let host = headers.get(header::HOST).map(HeaderValue::as_bytes);
     site.is_none_or(|site| host.is_some_and(|host| site.strip_suffix(host) == Some(b"http://")))
 }
 
-/// Checks that a request that changes something comes from the server's own page or from another program. Pages of other
-/// origins cannot send the header without a preflight request, which only routes with CORS headers allow.
+/// Checks that a request that changes something comes from the server's own page or from another program, by requiring
+/// the header [`OWN_HEADER`]. Pages of other origins cannot send it without a preflight request, which only routes with
+/// CORS headers allow.
 ///
 /// # Errors
 ///
@@ -203,8 +205,8 @@ pub(super) fn check_own_page(headers: &HeaderMap) -> Result<(), Refusal> {
     Err(Refusal::forbidden(text))
 }
 
-/// Returns `true` if a request with this method and this URI is costly. To answer it, the server must read many games
-/// or write files. A `POST` request is always costly, because its body may contain many edits of a repertoire.
+/// Returns `true` if the server must read many games or write files to answer a request with this method and URI. A
+/// `POST` request always counts as costly, because its body may contain many edits of a repertoire.
 fn is_costly(method: &Method, uri: &Uri) -> bool {
     let query = uri.query().unwrap_or_default().as_bytes();
     *method == Method::POST
@@ -212,9 +214,8 @@ fn is_costly(method: &Method, uri: &Uri) -> bool {
         || form_urlencoded::parse(query).any(|(name, _)| COSTLY_PARAMETERS.contains(&&*name))
 }
 
-/// Returns `true` if the `Host` header names this machine, as in `localhost:8040`. Browsers always send
-/// `Sec-Fetch-Site` with requests to this machine, so such a request without `Sec-Fetch-Site` comes from another
-/// program.
+/// Returns `true` if the `Host` header names this machine, as in `localhost:8040`. Browsers send `Sec-Fetch-Site` with
+/// every request to this machine, so a request without this header comes from another program.
 fn names_this_machine(headers: &HeaderMap) -> bool {
     let host = headers
         .get(header::HOST)
@@ -233,7 +234,7 @@ fn bare_address(host: &str) -> Option<IpAddr> {
     bare.parse().ok()
 }
 
-/// The hosts that requests may name: the address of the server, `localhost`, and the names that the user has allowed.
+/// The hosts that a request may name: the address of the server, `localhost`, and the names that the user has allowed.
 #[derive(Clone, Debug)]
 pub(super) struct Hosts {
     /// The address at which the server listens.
@@ -242,8 +243,8 @@ pub(super) struct Hosts {
     pub(super) allowed: Vec<String>,
 }
 
-/// The error for a string that is not just a host name. Contains the host name in the string, such as `chess.example`
-/// in `https://chess.example/`, or `None` if the string contains no host name.
+/// The error for a string that is not just a host name. Contains the host name within the string, if there is one, such
+/// as `chess.example` in `https://chess.example/`.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error(
     "use a host name without scheme, port and path: {}",
@@ -292,8 +293,8 @@ fn name_in(text: &str) -> Option<&str> {
 }
 
 impl Hosts {
-    /// Checks that the host in the `Host` header belongs to this server. If the URI contains a host, also checks the
-    /// host in the URI. Returns an error response if a check fails.
+    /// Checks that the host in the `Host` header belongs to this server. If the URI also contains a host, checks this
+    /// host too. Returns an error response if a check fails.
     fn check(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Refusal> {
         let mut named = headers.get_all(header::HOST).iter();
         let (Some(host), None) = (named.next(), named.next()) else {

@@ -1,7 +1,7 @@
-//! Answers requests for files that are made from filtered games, and for the equivalent commands.
+//! Makes books and repertoires from filtered games for download, and returns the equivalent polybook commands.
 //!
-//! Makes books as `polybook make-book` does. Builds repertoires from filtered games, as `polybook repertoire build`
-//! does; finds the gaps of the server's repertoires; and writes these repertoires with a user's edits.
+//! Makes books like `polybook make-book`, builds repertoires like `polybook repertoire build`, finds the gaps of the
+//! server's repertoires, and writes these repertoires with a user's edits.
 
 use std::{
     fs::{self, File},
@@ -58,41 +58,40 @@ use crate::{
     text::{shell_path, shell_word},
 };
 
-/// The maximum size, in bytes, of a book or repertoire that the server makes. The server keeps the whole file in memory
-/// until the file has been sent.
+/// The maximum size, in bytes, of a book or repertoire that the server makes. The server keeps the file in memory until
+/// it has been sent.
 const MAX_PRODUCT_BYTES: u64 = 64 << 20;
 
-/// The advice in the error message for a book that is too large.
+/// The advice that an error message gives if a book is too large.
 const SIZE_ADVICE: &str = "request a larger minGame or a smaller depth";
 
 /// The error message for a request for a book or a repertoire if the server was started with `--book-games 0`.
 const NO_BOOKS: &str = "this server makes no books and no repertoires: use polybook make-book, or start the server without \
                         --book-games 0";
 
-/// The memory budget for counting games, in bytes. Counts that exceed the budget are spilled to temporary files.
+/// The memory budget for counting games, in bytes. Counts that exceed it are spilled to temporary files.
 pub(super) const MEMORY_BUDGET: usize = 128 << 20;
 
 /// The maximum value of the parameter `minGame`. A book contains only moves that were played in at least `minGame`
 /// games.
 pub(super) const MAX_MIN_GAME: u32 = 1_000_000;
 
-/// The maximum value of the parameter `depth`. The first `depth` half-moves of each game are counted.
+/// The maximum value of the parameter `depth`, the number of half-moves that are counted in each game.
 pub(super) const MAX_DEPTH: u32 = 600;
 
-/// The maximum time that the server may take to make a book. A request also waits for at most this time while a book is
-/// being made for another request.
+/// The maximum time for making a book. A request also waits at most this long while books for other requests are made.
 const MAKING: Duration = Duration::from_secs(60);
 
-/// The error message if the PGN files contain more or fewer games than the index says.
+/// The error message if the PGN files contain more or fewer games than the index states.
 const OTHER_GAMES: &str =
     "the files contain more or fewer games than the index: make the index again";
 
-/// A product that the server makes from games, such as a book. Products are made one at a time.
+/// A kind of file that the server makes from games, such as a book. Products are made one at a time.
 #[derive(Copy, Clone)]
 pub(super) struct Product {
     /// The name of the product in messages.
     what: &'static str,
-    /// The advice in the error message if making the product takes too long.
+    /// The advice that an error message gives if making the product takes too long.
     advice: &'static str,
     make: fn(&AppState, &CacheKey, Visitor, &Arc<AtomicBool>) -> Result<ResponseBody, Refusal>,
 }
@@ -115,14 +114,14 @@ pub(super) const GAPS: Product = Product {
     ..REPERTOIRE
 };
 
-/// Creates the route that answers requests for `product`, such as a book.
+/// Creates the route that makes a product, such as a book, for each request.
 pub(super) fn route(product: Product) -> MethodRouter<Arc<AppState>> {
     get(async move |state, client, request| answer_product(state, client, request, product).await)
 }
 
-/// Answers a request for `product`, such as a book. Waits until no other product is being made and it is the visitor's
-/// turn, and then makes the product on a worker thread. Cancels the work if the client disconnects or the time limit is
-/// exceeded.
+/// Makes a product, such as a book, and returns it as the response. Waits until no other product is being made and it
+/// is the visitor's turn, and then makes the product on a worker thread. Cancels the work if the client disconnects or
+/// the time limit is exceeded.
 async fn answer_product(
     State(app): State<Arc<AppState>>,
     Extension(client): Extension<Client>,
@@ -159,14 +158,15 @@ async fn answer_product(
     Ok(content?.answer_from_files(request.headers()))
 }
 
-/// A planned run of `make-book` that counts the games of a request. The run reads the games again from their PGN files,
-/// so the plan also contains data for checking that the files still contain the same games as the index.
+/// A planned run of `make-book` that counts the moves of the games that a request selects. The run reads these games
+/// from their PGN files, so the plan also contains data with which to check that the files still contain the games from
+/// which the index was built.
 pub(super) struct Counting {
     pub(super) run: MakeBook,
     pub(super) variant: Variant,
-    /// The number of games that the files contained when they were indexed.
+    /// The number of games in the files when they were indexed.
     games: u64,
-    /// The states (size and times) of the files before the run.
+    /// The states of the files (such as their sizes and times) before the run.
     files: FileStates,
 }
 
@@ -200,8 +200,8 @@ impl Counting {
     }
 }
 
-/// The plan for making the book that a request asks for: the run of `make-book`, the side and the format of the book,
-/// and the equivalent command.
+/// The plan for making a requested book: the run of `make-book`, the side and the format of the book, and the
+/// equivalent command.
 struct BookPlan {
     counting: Counting,
     side: Option<Color>,
@@ -210,8 +210,10 @@ struct BookPlan {
 }
 
 /// Answers `/book.bin` and `/book.pgn`: makes a book from the games that pass the filters, and returns it as a file.
-/// If the request has the parameter `count`, stores the file for a later request of `visitor` instead, and returns the
-/// size of the book and an equivalent polybook command. Setting `stop` cancels the work.
+/// Setting `stop` cancels the work.
+///
+/// If the request has the parameter `count`, returns the size of the book and an equivalent polybook command instead,
+/// and stores the file for a later request of `visitor`.
 fn make_book(
     app: &AppState,
     key: &CacheKey,
@@ -272,8 +274,8 @@ fn make_book(
     })
 }
 
-/// Plans the book that a request asks for. The format of the book is PGN if `as_pgn` is `true`, otherwise Polyglot.
-/// Setting `stop` cancels the check whether all names in the filters occur in games.
+/// Plans the book that a request asks for, as PGN if `as_pgn` is `true` and otherwise in the Polyglot format. First
+/// checks whether all names in the filters occur in games; setting `stop` cancels this check.
 fn plan_book(
     app: &AppState,
     filters: &Selection,
@@ -342,7 +344,9 @@ fn plan_book(
 
 /// Creates a run of `make-book` that counts the games that pass the filters, up to `depth` half-moves of each game.
 /// `parameters` contains the requested variant. Appends the equivalent options of `make-book` to `words`, the command
-/// that the web page shows. Setting `stop` cancels the check whether all names in the filters occur in games.
+/// that the web page shows.
+///
+/// First checks whether all names in the filters occur in games; setting `stop` cancels this check.
 ///
 /// # Errors
 ///
@@ -421,13 +425,12 @@ fn plan_counting(
     })
 }
 
-/// Returns the variant that games without a `Variant` tag had when the files were indexed.
+/// Returns the variant that was assumed for games without a `Variant` tag when the files were indexed.
 ///
 /// # Errors
 ///
 /// Returns an error response if a file was indexed with options that selected only some of its games. Also returns an
-/// error response if the files were indexed with different variants for games without a `Variant` tag, because
-/// `make-book` accepts only one.
+/// error response if different variants were assumed for several files, because `make-book` accepts only one.
 fn untagged_variant(files: &[SourceFile]) -> Result<Variant, Refusal> {
     if let Some(file) = files.iter().find(|file| !file.options.is_empty()) {
         let name = file.path.file_name().unwrap_or_default().display();
@@ -449,8 +452,8 @@ fn untagged_variant(files: &[SourceFile]) -> Result<Variant, Refusal> {
     Ok(untagged)
 }
 
-/// Returns the value of the parameter `depth`, or 24 if it is not given. The first `depth` half-moves of each game are
-/// counted.
+/// Returns the value of the parameter `depth`, the number of half-moves that are counted in each game. The default is
+/// 24.
 pub(super) fn depth(parameters: &Parameters) -> Result<u32, Refusal> {
     Ok(parameters.number("depth", 1..=MAX_DEPTH)?.unwrap_or(24))
 }
@@ -462,7 +465,7 @@ fn counts_of(book: &[u8]) -> (usize, usize) {
     (keys.len(), keys.chunk_by(|a, b| a == b).count())
 }
 
-/// The words of a polybook command that has the same effect as a request. The web page shows the command, so that the
+/// The words of a polybook command that has the same effect as a request. The web page shows this command, so that the
 /// user can run it in a terminal.
 #[derive(Default)]
 pub(super) struct OptionWords(Vec<String>);
@@ -487,7 +490,7 @@ impl OptionWords {
         }
     }
 
-    /// Adds the options for the conditions of `selection`.
+    /// Adds the options that correspond to the conditions of `selection`.
     fn select(&mut self, selection: &Selection) {
         for condition in selection.given() {
             for (name, value) in condition.words() {
@@ -529,8 +532,8 @@ fn lines(
     Ok(path)
 }
 
-/// Reads the file into which the server has written a book or repertoire. `what` is the name of the product in error
-/// messages, and `advice` says how to make the product smaller.
+/// Reads the file of a book or repertoire that the server has made. In error messages, `what` is the name of the
+/// product, and `advice` says how to make it smaller.
 ///
 /// # Errors
 ///
@@ -545,17 +548,19 @@ fn read_limited(path: &Path, what: &str, advice: &str) -> Result<Vec<u8>, Refusa
     Ok(fs::read(path).at(path, "read")?)
 }
 
-/// The maximum value of the parameter `reach`. If the value is N, the repertoire answers every position that at least
-/// one in N games reaches.
+/// The maximum value N of the parameter `reach`. A repertoire then answers every position that at least one in N games
+/// reaches.
 pub(super) const MOST_REACH: u32 = 10_000;
 
 /// The maximum number of gaps in a response.
 pub(super) const MOST_GAPS: u32 = 10_000;
 
 /// Answers `/repertoire.pgn` and `/repertoire.bin`: builds a repertoire from the games that pass the filters, and
-/// returns it as a file. With the parameter `count`, stores the file for a later request instead, and returns the size
-/// of the repertoire and an equivalent polybook command. With the parameter `repertoire`, builds nothing, but returns
-/// one of the server's repertoires with the user's edits. Setting `stop` cancels the work.
+/// returns it as a file. Setting `stop` cancels the work.
+///
+/// With the parameter `count`, returns the size of the repertoire and an equivalent polybook command instead, and
+/// stores the file for a later request. With the parameter `repertoire`, builds nothing, but returns one of the
+/// server's repertoires with the user's edits.
 fn build_repertoire(
     app: &AppState,
     key: &CacheKey,
@@ -657,8 +662,9 @@ fn build_repertoire(
     Ok(content)
 }
 
-/// Answers `/gaps`: returns the gaps of one of the server's repertoires, and the opponent's moves after the ends of its
-/// lines. The games that pass the filters determine how frequent each gap is. Setting `stop` cancels the work.
+/// Answers `/gaps`: returns the gaps of one of the server's repertoires, which are moves of the opponent that it does
+/// not answer, and the opponent's moves after the ends of its lines. The games that pass the filters determine how
+/// frequent these moves are. Setting `stop` cancels the work.
 fn list_gaps(
     app: &AppState,
     key: &CacheKey,
@@ -715,9 +721,9 @@ fn list_gaps(
     app.with_reasons(games, &found, stop)
 }
 
-/// Answers `/repertoire`: returns a report on a position for each of the server's repertoires. The reports are based on
-/// the games that pass the filters. With the parameter `repertoire`, returns only the report of the named repertoire,
-/// to which the user's edits are applied. Setting `stop` cancels the work.
+/// Answers `/repertoire`: returns what each of the server's repertoires contains in a position, with the opponent's
+/// moves from the games that pass the filters. With the parameter `repertoire`, returns only the report on the named
+/// repertoire, to which the user's edits are applied. Setting `stop` cancels the work.
 pub(super) fn report_repertoires(
     app: &AppState,
     key: &CacheKey,
@@ -773,8 +779,8 @@ pub(super) fn report_repertoires(
     app.answered(key, games, &reports, stop)
 }
 
-/// Returns one of the server's repertoires as PGN, with the user's edits from the request. Moves that the user removed
-/// are missing, and lines that the user added are the first games. Setting `stop` cancels the work.
+/// Returns one of the server's repertoires as PGN with the user's edits: moves that the user removed are missing, and
+/// lines that the user added come first. Setting `stop` cancels the work.
 fn edited_pgn(
     app: &AppState,
     parameters: &Parameters,
@@ -804,7 +810,8 @@ fn edited_pgn(
     Ok(ResponseBody::pgn(bytes))
 }
 
-/// Returns the value of the parameter `minGame`, the minimum number of games of a gap or of a move of a repertoire.
+/// Returns the value of the parameter `minGame`, the minimum number of games with which a gap or a move of a repertoire
+/// counts.
 pub(super) fn min_games(parameters: &Parameters) -> Result<Option<u64>, Refusal> {
     Ok(parameters
         .number("minGame", 1..=MAX_MIN_GAME)?
@@ -882,15 +889,13 @@ pub(super) struct Reports<'a> {
     repertoires: Vec<RepertoireReport<'a>>,
 }
 
-/// Returns the side of the requested repertoire, which the parameter `side` names. Returns an error response if the
-/// parameter is missing.
+/// Returns the side that the parameter `side` names. Returns an error response if the parameter is missing.
 pub(super) fn side(parameters: &Parameters) -> Result<Color, Refusal> {
     let color = parameters.choice("side", "white or black", |side| side.parse().ok())?;
     color.ok_or_else(|| Refusal::bad("the parameter side is missing: use white or black"))
 }
 
-/// Returns the memory budget for one request, with `directory` as the directory for temporary files. Data that exceeds
-/// the budget is written there.
+/// Returns the memory budget for one request. Data that exceeds it is written to temporary files in `directory`.
 fn memory(directory: &Path) -> Memory {
     Memory {
         bytes: MEMORY_BUDGET,
@@ -898,9 +903,9 @@ fn memory(directory: &Path) -> Memory {
     }
 }
 
-/// Counts the games that `counting` describes, and writes the counts to a subdirectory of `directory`. Returns the
-/// counts, opened as a source of moves, and the number of counted games. `what` is the name of the product in error
-/// messages, such as `repertoire`. Setting `stop` cancels the work.
+/// Counts the games that `counting` selects. Returns the counts, opened as a source of moves, and the number of counted
+/// games. The counts are written to a subdirectory of `directory`. `what` is the name of the product in error messages,
+/// such as `repertoire`. Setting `stop` cancels the work.
 fn count_games(
     mut counting: Counting,
     what: &str,

@@ -106,7 +106,7 @@ const FILES: [File; 49] = files! {
     "/trends.js" "trends.js" SCRIPT;
 };
 
-/// The page that shows only a board and its moves, for frames of other pages.
+/// The page that contains only a board and its moves, which other pages show in a frame.
 const EMBEDDED: File = File {
     path: "/",
     media_type: HTML,
@@ -127,15 +127,15 @@ pub(super) fn routes() -> Router {
     routes.method_not_allowed_fallback(async || Refusal::method())
 }
 
-/// Returns `true` if a request for the page asks for the one that other pages embed.
+/// Returns `true` if a request for the page asks for the page that other pages embed.
 fn is_embedded(request: &Request) -> bool {
     let mut parameters = form_urlencoded::parse(query_of(request).as_bytes());
     parameters.any(|(name, value)| name == "embed" && boolean(&value) == Some(true))
 }
 
 impl File {
-    /// Creates the response to a request for this file. `body` is the text of the file without comments. If the client
-    /// already has the file, the response has status 304 and no body.
+    /// Creates the response to a request for this file. `body` is the text of the file without comments. The response
+    /// has status 304 and no body if the client already has the file.
     fn answer(self, request: &Request, body: Bytes) -> Response {
         let etag = etag_of(&self.source);
         if let Some(response) = not_modified(request.headers(), &etag) {
@@ -145,8 +145,8 @@ impl File {
         (cache_headers(etag), headers, Body::from(body)).into_response()
     }
 
-    /// Returns the text of the file without comments, JSDoc types and indentation, which would make the response 40 %
-    /// larger. Style sheets also lose their spaces around punctuation.
+    /// Returns the text of the file without comments, JSDoc types and indentation, with which the response would be 40
+    /// % larger. Style sheets also lose the spaces around punctuation.
     fn text(self) -> String {
         let mut stripped = String::with_capacity(self.source.len());
         let mut is_comment = false;

@@ -1,4 +1,4 @@
-//! Answers `POST /positions`: the results of the moves in each of many positions.
+//! Answers `POST /positions` with the results of the moves in each of many positions.
 
 use std::{
     cell::OnceCell,
@@ -32,23 +32,24 @@ pub(super) const MAX_POSITIONS: usize = 1000;
 /// The maximum size of a response in bytes.
 const MAX_RESPONSE: usize = 8 << 20;
 
-/// The time after which a request returns its worker thread, so that other requests get their turn.
+/// The time after which a request gives back its worker thread, so that other requests get their turn.
 const TURN: Duration = Duration::from_millis(50);
 
-/// A request for many positions of which some are answered.
+/// A request for many positions, of which some have already been answered.
 struct Batch {
     /// The request for the next position.
     request: ParsedRequest,
     /// The FENs of the positions that are not answered yet.
     fens: vec::IntoIter<String>,
-    /// The JSON list of answers so far, without its end.
+    /// The answers so far as a JSON list, without its closing bracket.
     answers: Vec<u8>,
-    /// A name in the filters that occurs in no game, if it has been searched for.
+    /// A name in the filters that occurs in no game, or `None` if there is none. Empty until such a name is searched
+    /// for.
     unknown_name: OnceCell<Option<UnknownName>>,
 }
 
-/// Answers a list of FENs with a list that contains, in the same order, the answer about each position, as at
-/// `/lichess`. For an invalid FEN, it contains an error instead.
+/// Answers a list of FENs with a list of the same length and order. Each element is the answer about the position, as
+/// at `/lichess`, or an error if the FEN is invalid.
 pub(super) async fn positions(
     State(app): ServerState,
     Extension(client): Asker,
@@ -102,7 +103,7 @@ fn fens_in(body: &[u8]) -> Result<Vec<String>, Refusal> {
 }
 
 impl Batch {
-    /// Answers as many positions as possible in one turn, but at least one.
+    /// Answers as many positions as the time for one turn allows, but at least one.
     fn answer_some(
         &mut self,
         app: &AppState,

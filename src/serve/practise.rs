@@ -1,4 +1,4 @@
-//! Answers `/practise`: asks for the moves of a repertoire, and records the answers.
+//! Answers `/practise`: asks the visitor for the moves of a repertoire, and records the answers.
 
 use std::sync::{Arc, atomic::AtomicBool};
 
@@ -26,10 +26,10 @@ use crate::{
     task,
 };
 
-/// The maximum value of the parameter `new`.
+/// The maximum value of the parameter `new`, the number of new positions to practise.
 pub(super) const MOST_NEW: u32 = 10_000;
 
-/// The value of the parameter `new` if it is not given.
+/// The number of new positions to practise if the request has no parameter `new`.
 pub(super) const DEFAULT_NEW: u32 = 10;
 
 /// The response to a request for practice.
@@ -82,8 +82,8 @@ struct AskedPosition {
     number: u32,
 }
 
-/// Answers `POST /practise`, whose parameters are a form. It is one question and, with the parameter `answer`, the result
-/// of the previous one.
+/// Answers `POST /practise`, whose parameters are a form: asks one question and, with the parameter `answer`, records
+/// the answer to the previous question.
 pub(super) async fn answer(
     State(app): State<Arc<AppState>>,
     Extension(client): Extension<Client>,
@@ -102,10 +102,10 @@ pub(super) async fn answer(
     Ok(content.answer_from_files(request.headers()))
 }
 
-/// Records the answer in the parameter `answer` to the last position of the line, and finds the next position to ask. An
-/// empty answer means that the player does not know the move. The positions in the parameter `skip` are not asked. The
-/// games that pass the filters say how often opponents play their moves. Setting `stop` cancels the search for
-/// positions.
+/// Records the answer to the last position of the line, if the parameter `answer` contains one, and chooses the next
+/// position. An empty answer means that the player does not know the move. Positions in the parameter `skip` are not
+/// chosen. The games that pass the filters say how often opponents play their moves. Setting `stop` cancels the search
+/// for positions.
 fn practise(
     app: &AppState,
     key: &CacheKey,
@@ -195,7 +195,7 @@ fn practise(
     app.with_reasons(games, &answer, stop)
 }
 
-/// Returns the numbers of positions in the parameter `skip`, which are separated by commas.
+/// Returns the numbers of the positions in the parameter `skip`, which is a list separated by commas.
 fn skipped(parameters: &Parameters) -> Result<Vec<u32>, Refusal> {
     let numbers = parameters.text("skip").unwrap_or_default().split(',');
     let numbers = numbers.filter(|number| !number.is_empty());
@@ -205,7 +205,7 @@ fn skipped(parameters: &Parameters) -> Result<Vec<u32>, Refusal> {
     })
 }
 
-/// Describes a question for the page. `line` is a line of the same variant.
+/// Creates the description of a question for the web page. `line` must be a line of the same variant.
 fn asked(question: &Question, line: &Line) -> Result<AskedPosition, Refusal> {
     let PracticeLine { start, moves } = &question.line;
     let variant = line.variant();

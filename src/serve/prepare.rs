@@ -1,4 +1,4 @@
-//! Answers requests for preparations: what an opponent plays, and how the user can answer.
+//! Answers requests for preparing for an opponent: returns what the opponent plays, and how the user can answer.
 
 use std::{
     path::Path,
@@ -26,7 +26,7 @@ use crate::{
     storage::sort::Memory,
 };
 
-/// The maximum value of the parameter `lines`, which is the number of lines to prepare that a response contains.
+/// The maximum value of the parameter `lines`, the number of lines to prepare that a response contains.
 pub(super) const MAX_LINES: u32 = 50;
 
 /// The number of lines to prepare in a response in PGN if the request does not contain the parameter `lines`.

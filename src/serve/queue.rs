@@ -14,17 +14,17 @@ use tokio::{sync::oneshot, time::timeout};
 use super::Refusal;
 use crate::task;
 
-/// The maximum time for which a request waits for a permit, if the resource has no other limit.
+/// The maximum time that a request waits for a permit, unless the resource has another limit.
 const PERMIT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Who sent a request. Requests of equal visitors share the limits for one visitor.
+/// The sender of a request. Requests of equal visitors share the limits for one visitor.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) enum Visitor {
-    /// A program on this machine, if the server listens only there and trusts no proxy. All such programs are one
+    /// Any program on this machine, if the server listens only there and trusts no proxy. All such programs are one
     /// visitor, to which the limits for one visitor do not apply.
     Local,
-    /// A client with an IPv4 address, or in a 64-bit network of IPv6, because one client can use all addresses of such
-    /// a network.
+    /// A client with an IPv4 address, or all clients in a 64-bit IPv6 network, because a single client can use all
+    /// addresses of such a network.
     Network(IpAddr),
 }
 
@@ -41,18 +41,18 @@ impl Visitor {
 /// The limits of a [`FairQueue`].
 #[derive(Copy, Clone, Debug)]
 pub(super) struct QueueLimits {
-    /// The number of permits.
+    /// The number of permits in total.
     pub(super) permits: usize,
     /// The maximum number of permits that one visitor holds.
     pub(super) held_by_one: usize,
-    /// The maximum number of requests that wait.
+    /// The maximum number of requests that wait in total.
     pub(super) waiting: usize,
     /// The maximum number of requests of one visitor that wait.
     pub(super) waiting_of_one: usize,
 }
 
 impl QueueLimits {
-    /// No limits. The limits of a resource are these, with some fields replaced.
+    /// The absence of limits. The limits of a resource are derived from it by replacing some fields.
     pub(super) const NONE: QueueLimits = QueueLimits {
         permits: usize::MAX,
         held_by_one: usize::MAX,
@@ -61,7 +61,7 @@ impl QueueLimits {
     };
 }
 
-/// The permits of one resource, and the requests that wait for them.
+/// Distributes the permits of one resource among the requests that wait for them.
 ///
 /// When a permit becomes free, it goes to the waiting visitor that holds the fewest permits. If several visitors hold
 /// equally few, it goes to the one whose last turn was the longest ago. Requests of one visitor are served in the order
@@ -74,9 +74,9 @@ pub(super) struct FairQueue {
 
 struct QueueState {
     free: usize,
-    /// The visitors that hold permits or wait for some.
+    /// The visitors that hold permits or wait for permits.
     visitors: HashMap<Visitor, Turns>,
-    /// The number of turns so far. A turn is one grant of permits.
+    /// The number of turns so far. In a turn, a request gets its permits.
     turns: u64,
     /// The number of requests so far.
     requests: u64,
@@ -91,7 +91,7 @@ struct Turns {
     waiting: VecDeque<Waiting>,
 }
 
-/// A request that waits for `permits` permits. The receiver is closed when the request is cancelled.
+/// A request that waits for `permits` permits. If the request is cancelled, the receiver of its channel is closed.
 struct Waiting {
     /// The number of the request in the queue.
     number: u64,
@@ -99,7 +99,7 @@ struct Waiting {
     sender: oneshot::Sender<Permit>,
 }
 
-/// Permits of a [`FairQueue`]. They are released when this value is dropped.
+/// One or more permits of a [`FairQueue`], which are released when this value is dropped.
 pub(super) struct Permit {
     queue: FairQueue,
     visitor: Visitor,
@@ -124,7 +124,7 @@ impl Drop for Permit {
 }
 
 impl Permit {
-    /// Adds the permits of `other`, which belong to the same visitor and queue.
+    /// Adds the permits of `other`, which must belong to the same visitor and queue.
     pub(super) fn merge(&mut self, mut other: Permit) {
         self.permits += std::mem::take(&mut other.permits);
     }
@@ -150,7 +150,7 @@ impl FairQueue {
         }
     }
 
-    /// Returns the number of permits that `visitor` may hold.
+    /// Returns the maximum number of permits that `visitor` may hold.
     fn most_of(&self, visitor: Visitor) -> usize {
         match visitor {
             Visitor::Local => usize::MAX,
@@ -164,26 +164,27 @@ impl FairQueue {
         task::lock(&self.state).free
     }
 
-    /// Returns `true` if `permits` more permits would exceed the limit of `visitor`, whatever other visitors hold.
+    /// Returns `true` if `permits` more permits would exceed the limit of `visitor`, no matter how many permits other
+    /// visitors hold.
     pub(super) fn exceeds(&self, visitor: Visitor, permits: usize) -> bool {
         let state = task::lock(&self.state);
         let held = state.visitors.get(&visitor).map_or(0, |turns| turns.held);
         held.saturating_add(permits) > self.most_of(visitor)
     }
 
-    /// Takes permits for `visitor` without waiting. Returns `None` if there are too few, if the visitor would hold too
-    /// many, or if other requests wait.
+    /// Acquires `permits` permits for `visitor` without waiting. Returns `None` if too few are free, if the visitor
+    /// would hold too many, or if other requests are waiting.
     pub(super) fn try_acquire(&self, visitor: Visitor, permits: usize) -> Option<Permit> {
         let mut receiver = self.enqueue(visitor, permits, false)?;
         receiver.try_recv().ok()
     }
 
-    /// Waits for permits for `visitor`.
+    /// Waits until `permits` permits are available for `visitor`, and acquires them.
     ///
     /// # Errors
     ///
-    /// Returns the refusal `too_many` if too many requests of the visitor or of all visitors wait already. If too many
-    /// requests wait, but most of them are those of another visitor, the newest of these is refused instead.
+    /// Returns the refusal `too_many` if too many requests of the visitor or of all visitors are already waiting. If
+    /// another visitor has more requests in a full queue, the newest of these requests is refused instead.
     pub(super) async fn acquire(
         &self,
         visitor: Visitor,
@@ -194,11 +195,11 @@ impl FairQueue {
         receiver.await.map_err(|_| too_many())
     }
 
-    /// Waits for permits for `visitor`, for at most ten seconds.
+    /// Acquires `permits` permits for `visitor`, but waits for them for at most ten seconds.
     ///
     /// # Errors
     ///
-    /// Returns a refusal under the conditions of [`acquire`](FairQueue::acquire), and after ten seconds.
+    /// Returns a refusal after ten seconds, or for the same reasons as [`acquire`](FairQueue::acquire).
     pub(super) async fn acquire_soon(
         &self,
         visitor: Visitor,
@@ -211,9 +212,9 @@ impl FairQueue {
         permit.await.unwrap_or_else(|_| Err(Refusal::too_many()))
     }
 
-    /// Adds a request to the queue, and grants permits. Returns the receiver of the permits of the request, or `None`
-    /// if the request is refused. If `waits` is `false`, a request that is not granted at once does not stay in the
-    /// queue.
+    /// Adds a request to the queue, and grants all permits that are available. Returns a receiver for the permits of
+    /// the request, or `None` if the request is refused. If `waits` is `false`, the request is removed from the queue
+    /// again unless it gets its permits at once.
     fn enqueue(
         &self,
         visitor: Visitor,
@@ -254,8 +255,8 @@ impl FairQueue {
         is_kept.then_some(receiver)
     }
 
-    /// Returns `true` if the newest waiting request, which is one of `visitor`, may stay in the queue. If the queue is
-    /// full because of another visitor, refuses the newest request of this visitor.
+    /// Returns `true` if the newest waiting request, which belongs to `visitor`, may stay in the queue. If the queue is
+    /// full but another visitor has more waiting requests, makes room by refusing the newest request of that visitor.
     fn make_room(&self, state: &mut QueueState, visitor: Visitor) -> bool {
         let own = state.visitors[&visitor].waiting.len();
         if matches!(visitor, Visitor::Network(_)) && own > self.limits.waiting_of_one {
@@ -318,7 +319,7 @@ impl FairQueue {
 }
 
 impl QueueState {
-    /// Forgets the visitors that neither hold permits nor wait.
+    /// Removes the visitors that neither hold permits nor wait for permits.
     fn remove_idle(&mut self) {
         self.visitors
             .retain(|_, turns| turns.held > 0 || !turns.waiting.is_empty());

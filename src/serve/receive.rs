@@ -1,4 +1,4 @@
-//! Receives the repertoires that visitors send, by dropping a file on the page or by building a repertoire there.
+//! Receives repertoires from visitors, who drop a file on the web page or build a repertoire there.
 
 use std::{
     path::Path,
@@ -34,14 +34,14 @@ const MEMORY_BUDGET: usize = 32 << 20;
 /// The names of the parameters that a request with a repertoire accepts.
 pub(super) const RECEIVE_PARAMETERS: [&str; 2] = ["name", "side"];
 
-/// The names of the parameters that a request for the repertoires of a visitor accepts.
+/// The names of the parameters that a request for a visitor's own repertoires accepts.
 pub(super) const SENT_PARAMETERS: [&str; 1] = ["id"];
 
 /// The maximum number of characters in the name of a repertoire.
 const MAX_NAME: usize = 60;
 
-/// Returns the name of a repertoire whose file is called `file`: letters, digits, spaces, hyphens and underscores up to
-/// the first dot. Returns `repertoire` if none is left.
+/// Returns the name for a repertoire whose file is called `file`: its letters, digits, spaces, hyphens and underscores
+/// up to the first dot. Returns `repertoire` if there are none.
 fn name_of(file: &str) -> String {
     let stem = file.rsplit(['/', '\\']).next().unwrap_or_default();
     let stem = stem.split('.').next().unwrap_or_default();
@@ -73,9 +73,9 @@ pub(super) struct ReceivedRepertoire<'a> {
     stored: bool,
 }
 
-/// Answers `POST /repertoires`: reads the body of the request, a PGN file or a book, as a repertoire. The parameters are
-/// the name of the file (`name`) and the side of the repertoire (`side`). The response contains the secret `id`, which
-/// other requests give in place of the name of a repertoire.
+/// Answers `POST /repertoires`: reads the body of the request, a PGN file or a book, as a repertoire. The parameters
+/// are the name of the file (`name`) and the side of the repertoire (`side`). The response contains the secret `id`,
+/// which identifies the repertoire in later requests, where other repertoires are identified by name.
 pub(super) async fn receive(
     State(app): State<Arc<AppState>>,
     Extension(client): Extension<Client>,
@@ -151,8 +151,8 @@ fn not_for(color: Color) -> Refusal {
     ))
 }
 
-/// Opens the repertoire at `path`. A book or a PGN has no index, so `directory`, the directory of temporary files, may be
-/// the usual one. Setting `stop` cancels the reading.
+/// Opens the repertoire at `path`. `directory` is the directory for temporary files, or `None` for the usual one; a
+/// book or a PGN needs no index of its own there. Setting `stop` cancels the reading.
 fn opened(
     path: &Path,
     directory: Option<&TemporaryDir>,
@@ -187,8 +187,8 @@ fn opened(
     })
 }
 
-/// Answers `/repertoires`: returns those of the repertoires with the secrets in the parameter `id`, separated by commas,
-/// that the server still keeps.
+/// Answers `/repertoires` with the repertoires whose secrets the parameter `id` contains, separated by commas.
+/// Repertoires that the server no longer keeps are left out.
 pub(super) fn list(app: &AppState, key: &CacheKey) -> Result<ResponseBody, Refusal> {
     let parameters = Parameters::parse_only(&key.query, &SENT_PARAMETERS)?;
     let ids = parameters.text("id").unwrap_or_default().split(',');

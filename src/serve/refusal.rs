@@ -1,4 +1,4 @@
-//! Refusals: responses with an error status and an error message.
+//! Refusals, which are responses with an error status and an error message.
 
 use std::path::Path;
 
@@ -16,7 +16,7 @@ use crate::{
     text::is_unsafe,
 };
 
-/// The error message if the server needs more than ten seconds for reading the PGN text of games.
+/// The error message if reading the PGN text of games takes more than ten seconds.
 const TOO_SLOW: &str =
     "reading these games takes too long: request fewer games, or serve an uncompressed PGN file";
 
@@ -71,8 +71,8 @@ impl Refusal {
         Refusal::unknown("no game has this id: the address /games lists the games with their ids")
     }
 
-    /// Creates an error response with status 406, for a client whose `Accept-Encoding` header excludes all encodings of
-    /// the server.
+    /// Creates an error response with status 406, for a client whose `Accept-Encoding` header excludes all encodings
+    /// that the server can produce.
     pub(super) fn no_coding() -> Refusal {
         let text = "the header Accept-Encoding excludes all encodings of this server: allow identity or gzip";
         Refusal::new(StatusCode::NOT_ACCEPTABLE, text)
@@ -100,7 +100,7 @@ impl Refusal {
         Refusal::new(StatusCode::SERVICE_UNAVAILABLE, text)
     }
 
-    /// Creates an error response with status 503, for a server that answers too many requests.
+    /// Creates an error response with status 503, for a server that has too many requests to answer.
     pub(super) fn too_many() -> Refusal {
         let text = "the server is answering too many requests at once: try again later";
         Refusal::unavailable(text)
@@ -126,8 +126,9 @@ pub(super) struct ErrorAnswer {
     pub(super) error: String,
 }
 
-/// Spells an option in advice as the parameter of a request. Returns `None` if requests have no such parameter. An option
-/// of a command is spelled as on the command line, because the advice is for the person who runs the server.
+/// Returns the name of the request parameter that corresponds to an option, for advice in an error message. Returns
+/// `None` if there is no such parameter. The option of a command keeps its command-line name, because such advice is
+/// for the person who runs the server.
 pub(super) fn parameter(option: &NamedOption) -> Option<String> {
     if option.command.is_some() {
         return Some(option.on_command_line());
@@ -143,8 +144,8 @@ pub(super) fn parameter(option: &NamedOption) -> Option<String> {
     Some(name.to_owned() + &value.collect::<String>())
 }
 
-/// Converts an error to an error response with status 503. The message names files without their directories, and
-/// names no options of the command line.
+/// Converts an error to an error response with status 503. In the message, files are named without their directories,
+/// and options of the command line are not mentioned.
 impl From<Error> for Refusal {
     fn from(err: Error) -> Refusal {
         let name = |path: &Path| path.file_name().unwrap_or_default().display().to_string();
@@ -173,8 +174,8 @@ impl From<Error> for Refusal {
     }
 }
 
-/// Creates a response in plain text. The response also contains the refusal, from which `as_json` makes the same
-/// response in JSON.
+/// Creates a response in plain text, to which the refusal is attached, so that `as_json` can create the same response
+/// in JSON.
 impl IntoResponse for Refusal {
     fn into_response(self) -> Response {
         let vary = [(header::VARY, "accept")];
@@ -183,7 +184,7 @@ impl IntoResponse for Refusal {
     }
 }
 
-/// Replaces the plain text of an error response by the JSON document `{"error": "..."}`. Returns other responses
+/// Replaces the plain text of an error response with the JSON document `{"error": "..."}`. Returns all other responses
 /// unchanged.
 pub(super) fn as_json(mut response: Response) -> Response {
     if let Some(refusal) = response.extensions_mut().remove::<Refusal>() {

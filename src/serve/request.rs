@@ -1,4 +1,4 @@
-//! Requests: splits query strings into [`Parameters`], checks their values, and converts them to queries for the
+//! Parses requests: splits query strings into [`Parameters`], checks the values, and converts them to queries for the
 //! explorer.
 
 use std::{
@@ -19,7 +19,7 @@ use crate::{
     },
 };
 
-/// The maximum number of moves in the parameter `play`, which contains the line of a request.
+/// The maximum number of moves in the parameter `play`, which contains the moves that lead to the position.
 pub(super) const MAX_PLIES: usize = 600;
 
 /// The number of games in a response with a list of games if the request does not contain the parameter `limit`.
@@ -27,8 +27,8 @@ pub(super) const DEFAULT_PAGE_LENGTH: u32 = 20;
 /// The maximum number of games in a response with a list of games.
 pub(super) const MAX_PAGE_LENGTH: u32 = 200;
 
-/// The maximum number of games at the start of a list that a request may skip. The server must also rank the skipped
-/// games, which takes time.
+/// The maximum value of the parameter `skip`, the number of games at the start of a list that are left out. The server
+/// must also sort the skipped games, which takes time.
 pub(super) const MAX_SKIP: u32 = 10_000;
 
 /// A list of the values of the parameter `variant`, for error messages.
@@ -54,7 +54,7 @@ static FILTER_PARAMETERS: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
         .collect()
 });
 
-/// Returns the names of the parameters that say which games count.
+/// Returns the names of the parameters that select which games count.
 pub(super) fn condition_parameters() -> &'static [&'static str] {
     &FILTER_PARAMETERS
 }
@@ -63,7 +63,7 @@ pub(super) fn condition_parameters() -> &'static [&'static str] {
 /// and for filters.
 const LIST_PARAMETERS: [&str; 4] = ["skip", "limit", "sort", "fold"];
 
-/// The names of the parameters that say what the answer about a position lists.
+/// The names of the parameters that determine the contents of an answer about a position.
 const ANSWER_PARAMETERS: [&str; 4] = ["moves", "topGames", "recentGames", "resulting"];
 
 /// The names of the parameters that exist only for the routes of Lichess's API.
@@ -102,8 +102,8 @@ const PRACTICE_PARAMETERS: [&str; 6] = ["repertoire", "side", "edits", "answer",
 const PREPARATION_PARAMETERS: [&str; 6] =
     ["me", "lines", "minGame", "halfLife", "repertoire", "edits"];
 
-/// The parameters in the address and in the form of a request, as one query string. It is attached to the request as an
-/// extension, because it may be too long for the type [`Uri`](axum::http::Uri).
+/// All parameters of a request, from its address and its form, as one query string. The string is attached to the
+/// request as an extension, because it may be too long for the type [`Uri`](axum::http::Uri).
 #[derive(Clone)]
 pub(super) struct WholeQuery(pub(super) String);
 
@@ -119,35 +119,35 @@ pub(super) fn query_of(request: &axum::extract::Request) -> &str {
 /// A route of the server whose parameters determine a position or filter games.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Route {
-    /// `/lichess`: the results of the moves in a position, with top games and recent games.
+    /// `/lichess`: the results of each move in a position, with top games and recent games.
     Lichess,
-    /// `/masters`: the results of the moves in a position, with top games, but without recent games.
+    /// `/masters`: the results of each move in a position, with top games, but without recent games.
     Masters,
-    /// `/player`: the results of the moves in a position, in the games of one player with one color.
+    /// `/player`: the results of each move in a position, in the games that one player played with one color.
     Player,
-    /// `/positions`: the results of the moves in each of many positions.
+    /// `/positions`: the results of each move in each of many positions.
     Positions,
     /// `/games`: a page of the list of games that reach a position.
     Games,
-    /// `/facets`: for each value of each filter, the number of games that it would select.
+    /// `/facets`: for each value of each filter, the number of games that pass with this value.
     Facets,
     /// `/openings`: the openings of the games that reach a position.
     Openings,
-    /// `/prepare`: an opponent's moves in a position, with the user's results after them.
+    /// `/prepare`: an opponent's moves in a position, with the user's results after each of them.
     Prepare,
-    /// `/scores`: the results of a position by rating group.
+    /// `/scores`: the results of a position for each rating group.
     Scores,
     /// `/book.bin` and `/book.pgn`: a book made from games.
     Make,
     /// `/repertoire.bin` and `/repertoire.pgn`: a repertoire built from games.
     Build,
-    /// `/repertoire`: reports of the server's repertoires on a position.
+    /// `/repertoire`: what the server's repertoires contain in a position.
     Repertoire,
     /// `/gaps`: the opponent's moves that a repertoire does not answer.
     Gaps,
     /// `/practise`: the next position of a repertoire to practise.
     Practise,
-    /// `/game/{id}`: a game, and the number of half-moves after which it reaches a position.
+    /// `/game/{id}`: a game, with the number of half-moves after which it reaches a position.
     Game,
     /// `/book`: the moves of the server's books in a position.
     Book,
@@ -209,7 +209,7 @@ impl Route {
             .collect()
     }
 
-    /// Returns `true` if this route reads the parameter `name`, which selects games.
+    /// Returns `true` if this route uses the parameter `name`, which selects games.
     fn reads_condition(self, name: &str) -> bool {
         match self {
             Route::Masters => ["source", "since", "until"].contains(&name),
@@ -229,8 +229,7 @@ impl Route {
     }
 }
 
-/// A checked request about a position. It contains the filters and the limits on the answer.
-///
+/// A checked request about a position, with its filters and the limits on the size of the answer.
 /// ```
 /// use polybook::serve::{Request, Route};
 ///
@@ -246,16 +245,17 @@ pub struct Request {
     pub query: Query,
     /// The part of the list of games that the response contains.
     pub page: Page,
-    /// Whether the response must contain the results of the position after each move.
+    /// Whether the response must contain, for each move, the results of all games that reach the position after the
+    /// move.
     pub resulting: bool,
-    /// Whether the response must contain the number of games that reach the position after each move by another order of
-    /// moves.
+    /// Whether the response must contain, for each move, the number of games that reach the position after the move by
+    /// another order of moves.
     pub transpositions: bool,
-    /// Whether the response must contain the mean times that players took for the moves. They are read from the PGN
-    /// text of the games.
+    /// Whether the response must contain the mean thinking time for each move, which is read from the PGN text of
+    /// games.
     pub clocks: bool,
-    /// Whether the response must contain the FEN, the line and the legal moves. A client that does not know the rules
-    /// of chess needs them.
+    /// Whether the response must contain the FEN, the line and the legal moves, for a client that does not know the
+    /// rules of chess.
     pub legal: bool,
     /// All parameters of the request.
     pub(super) parameters: Parameters,
@@ -347,8 +347,8 @@ pub(super) fn variant(parameters: &Parameters) -> Result<Variant, Refusal> {
     Ok(named.unwrap_or_default())
 }
 
-/// Returns the line of moves in a request. The parameters `variant` and `fen` determine the starting position of the
-/// line, and `play` contains its moves.
+/// Returns the line of moves that a request contains: the parameters `variant` and `fen` determine its starting
+/// position, and `play` contains its moves.
 fn line(parameters: &Parameters) -> Result<Line, Refusal> {
     let variant = variant(parameters)?;
     let fen = parameters.filled("fen")?;
@@ -370,7 +370,7 @@ fn line(parameters: &Parameters) -> Result<Line, Refusal> {
     Line::parse(variant, fen, play).map_err(|err| Refusal::bad(err.to_string()))
 }
 
-/// Returns which games count in a request.
+/// Returns the conditions that say which games count for a request.
 ///
 /// # Errors
 ///
@@ -420,7 +420,7 @@ fn selection(route: Route, parameters: &Parameters) -> Result<Selection, Refusal
     }
 }
 
-/// Adds the condition that the parameter `name` sets to `selection`.
+/// Adds the condition in the parameter `name` to `selection`. `value` is the value of the parameter.
 fn add_condition(
     selection: &mut Selection,
     route: Route,
@@ -458,7 +458,7 @@ fn add_condition(
     }
 }
 
-/// Returns `true` if `date` has the form `YYYY`, `YYYY-MM` or `YYYY.MM`, which Lichess accepts.
+/// Returns `true` if `date` has one of the forms that Lichess accepts: `YYYY`, `YYYY-MM` or `YYYY.MM`.
 fn is_month_or_year(date: &str) -> bool {
     matches!(date.len(), 4 | 7)
         && date.bytes().enumerate().all(|(at, byte)| {
@@ -470,7 +470,7 @@ fn is_month_or_year(date: &str) -> bool {
         })
 }
 
-/// Checks that conditions do not contradict each other, and that no player has too many names.
+/// Checks that conditions do not contradict each other, and that no filter contains too many names.
 fn check_selection(selection: &Selection) -> Result<(), Refusal> {
     for (name, names) in [
         ("player", &selection.player),
@@ -501,14 +501,14 @@ fn check_selection(selection: &Selection) -> Result<(), Refusal> {
     })
 }
 
-/// Checks that `names`, the values of the parameter `name`, are not too many.
+/// Checks that the parameter `name` does not have too many values. `names` contains these values.
 fn check_count(name: &str, names: &[String]) -> Result<(), Refusal> {
     check_names(names)
         .map_err(|err| Refusal::bad(format!("the parameter {name} is not valid: {err}")))
 }
 
-/// Returns `true` if the parameter `duplicates` says that duplicates of a game count as one game, and `false` if it
-/// says that each duplicate counts. Returns `None` if the parameter is not given.
+/// Returns `true` if the parameter `duplicates` says that duplicates count as one game, and `false` if it says that
+/// each of them counts. Returns `None` if the parameter is not given.
 pub(super) fn counts_duplicates_once(parameters: &Parameters) -> Result<Option<bool>, Refusal> {
     parameters.choice("duplicates", "once or all", |name| match name {
         "once" => Some(true),
@@ -517,9 +517,9 @@ pub(super) fn counts_duplicates_once(parameters: &Parameters) -> Result<Option<b
     })
 }
 
-/// Returns `true` if the answer to a request may depend on a search among all games: for duplicates, or for games in
-/// which a query about the board holds. `path` and `query` are the path and the query string of the request, which may
-/// be invalid.
+/// Returns `true` if answering a request may require a search through all games: for duplicates, or for games that
+/// match a query about the board. `path` and `query` are the path and the query string of the request, which may be
+/// invalid.
 pub(super) fn mentions_search(path: &str, query: &str) -> bool {
     let mut all = form_urlencoded::parse(query.as_bytes());
     path == "/prepare"
@@ -554,8 +554,8 @@ pub(super) fn side(name: &str) -> Option<Option<Color>> {
     }
 }
 
-/// Returns which page of a list of games a request asks for. On routes other than [`Route::Games`], this is the first
-/// page.
+/// Returns the page of a list of games that a request asks for. On routes other than [`Route::Games`], this is the
+/// first page.
 fn page(route: Route, parameters: &Parameters) -> Result<Page, Refusal> {
     let mut page = Page {
         skip: 0,
@@ -610,7 +610,7 @@ pub(super) static REPEATABLE_PARAMETERS: LazyLock<Vec<String>> = LazyLock::new(|
 pub struct Parameters(Vec<(String, String)>);
 
 impl Parameters {
-    /// Returns the names of all parameters that exist for Lichess's API or for lists of games.
+    /// Returns the names of all parameters that exist in Lichess's API or for lists of games.
     pub fn names() -> Vec<&'static str> {
         [
             &POSITION_PARAMETERS[..],
@@ -682,8 +682,8 @@ impl Parameters {
         Err(Refusal::bad(problem))
     }
 
-    /// Parses a query string, and divides its parameters into two groups. Returns the known parameters, whose names
-    /// `is_known` accepts, and the names of all other parameters.
+    /// Parses a query string, and divides its parameters into two groups. Returns the parameters whose names `is_known`
+    /// accepts, and the names of all other parameters.
     fn split(
         query: &str,
         is_known: impl Fn(&str) -> bool,
@@ -774,11 +774,11 @@ impl Parameters {
         number.map(Some).ok_or_else(|| Refusal::bad(problem()))
     }
 
-    /// Returns the value of the parameter `name`, which is the maximum length of a list. Returns `None` if the request
-    /// does not contain this parameter.
+    /// Returns the value of the parameter `name`, which limits the length of a list. Returns `None` if the request does
+    /// not contain this parameter.
     ///
-    /// Every number is accepted, because Lichess's API shortens lists instead of refusing large numbers. A number
-    /// that does not fit into a `u32` becomes `u32::MAX`.
+    /// Every number is accepted, because Lichess's API shortens lists instead of refusing large numbers. A number that
+    /// does not fit into a `u32` becomes `u32::MAX`.
     ///
     /// # Errors
     ///
@@ -848,8 +848,8 @@ impl Parameters {
     }
 }
 
-/// Parses `text`, a value of the parameter `name`, with `parse`. If `parse` returns `None`, returns an error response
-/// that contains the name of the parameter, the value and `values`, the list of the valid values.
+/// Parses `text`, a value of the parameter `name`, with the function `parse`. If `parse` returns `None`, returns an
+/// error response that contains the name of the parameter, the value, and `values`, the list of the valid values.
 fn parse_value<T>(
     name: &str,
     text: &str,

@@ -1,5 +1,5 @@
-//! The routes of the server: those of Lichess's opening explorer API, further routes that the web page needs, and the
-//! files of the page.
+//! Defines the routes of the server: those of Lichess's opening explorer API, further routes that the web page needs,
+//! and the files of the page.
 
 use std::{
     sync::{
@@ -43,11 +43,11 @@ use crate::{
     games::selection::{Duplicates, Selection},
 };
 
-/// How long a browser may cache the response to a preflight request. Until then, it need not send another one. Chromium
-/// limits this time to two hours.
+/// The time for which a browser may cache the response to a preflight request, before it must send another one.
+/// Chromium limits this time to two hours.
 const PREFLIGHT_AGE: Duration = Duration::from_secs(2 * 60 * 60);
 
-/// The error message for a request with edits if applying them takes more time than [`READING`] allows.
+/// The error message if applying the edits in a request takes more time than [`READING`] allows.
 const TOO_LONG: &str = "reading the repertoire again for these edits takes too long: save the edited repertoire, and \
                         start the server with it";
 
@@ -64,7 +64,7 @@ pub(super) fn routes(state: Arc<AppState>, origins: &[Origin]) -> Router {
         .layer(CompressionLayer::new())
 }
 
-/// A path of the API, and the functions that answer its requests.
+/// A path of the API, with the functions that answer requests to it.
 type PathAnswers = (&'static str, MethodRouter<Arc<AppState>>);
 
 fn with_routes(routes: Vec<PathAnswers>) -> Router<Arc<AppState>> {
@@ -113,8 +113,8 @@ pub(super) fn api() -> Vec<PathAnswers> {
     ]
 }
 
-/// Returns the routes that only the server's own page may use, because they store something. Pages of other origins get no
-/// CORS headers for them.
+/// Returns the routes that only the server's own page may use, because requests to them store something. Their
+/// responses contain no CORS headers for pages of other origins.
 pub(super) fn of_own_page() -> Vec<PathAnswers> {
     let list = async |State(app): ServerState,
                       Extension(client): Asker,
@@ -134,8 +134,8 @@ pub(super) fn of_own_page() -> Vec<PathAnswers> {
     ]
 }
 
-/// Returns the response with status 404 for the unknown address of `request`: a page with a link for a browser, and a
-/// line of text for other clients.
+/// Returns the response with status 404 for a request to an unknown address. A browser gets a page with a link, and
+/// other clients get a line of text.
 fn unknown_address(request: &CacheKey) -> Response {
     if request.prefers("text/html", "text/plain") && !request.accepts_json() {
         let page = "<!doctype html><html lang=en><meta name=color-scheme content=\"light dark\"><title>polybook</title>\
@@ -146,7 +146,8 @@ fn unknown_address(request: &CacheKey) -> Response {
         .into_response()
 }
 
-/// Returns the routes `api`, the description of the API, and the routes of the web page. Pages of `origins` may read the responses of all of them.
+/// Combines the routes `api` with the description of the API and the files of the web page. Pages of `origins` may read
+/// the responses of all these routes.
 pub(super) fn with_page(api: Router, origins: &[Origin]) -> Router {
     let described = Router::new()
         .route(openapi::PATH, get(openapi::answer))
@@ -188,7 +189,7 @@ fn cors(origins: &[Origin]) -> CorsLayer {
 }
 
 /// A function that creates a response from the data of [`AppState`]. Its last argument is a flag that is set to cancel
-/// the work, because the client has disconnected or the time limit of a reader thread is exceeded.
+/// the work, because the client has disconnected or the time limit for reading games is exceeded.
 trait IndexAnswer:
     FnOnce(&AppState, &CacheKey, &Arc<AtomicBool>) -> Result<ResponseBody, Refusal> + Send + 'static
 {
@@ -201,7 +202,7 @@ impl<T> IndexAnswer for T where
 {
 }
 
-/// Creates a route for `GET` requests. It calls `answer` to create the response.
+/// Creates a route for `GET` requests whose responses `answer` creates.
 fn index(answer: impl IndexAnswer + Copy + Sync) -> MethodRouter<Arc<AppState>> {
     get(
         async move |state: ServerState, client: Asker, request: Request| {
@@ -210,7 +211,7 @@ fn index(answer: impl IndexAnswer + Copy + Sync) -> MethodRouter<Arc<AppState>> 
     )
 }
 
-/// Returns the route `getting` with the method `POST` added. A `POST` request may have some of its parameters as a form
+/// Extends the route `getting` to accept the method `POST`. Such a request may contain some of its parameters as a form
 /// in its body. It is answered like a `GET` request with all parameters in its query string.
 fn or_posted(getting: MethodRouter<Arc<AppState>>) -> MethodRouter<Arc<AppState>> {
     let answered = getting.clone();
@@ -222,7 +223,7 @@ fn or_posted(getting: MethodRouter<Arc<AppState>>) -> MethodRouter<Arc<AppState>
     })
 }
 
-/// Answers `/suggest` with names of players, events or openings. If the names are still being read from the index,
+/// Answers `/suggest` with names of players, events or openings. If the names have not been read from the index yet,
 /// waits for them without blocking a thread.
 async fn suggest(state: ServerState, client: Asker, request: Request) -> Result<Response, Refusal> {
     let mut names = state.names.clone();
@@ -232,7 +233,7 @@ async fn suggest(state: ServerState, client: Asker, request: Request) -> Result<
     of_index(state, client, request, |app, key, _| suggestions(app, key)).await
 }
 
-/// Answers with the results of the moves in a position. If the request asks for the mean thinking times of players,
+/// Answers a request for a position with the results of each move. If the request asks for mean thinking times,
 /// calculates them from the PGN text of the newest games.
 async fn position(
     state: ServerState,
@@ -255,7 +256,7 @@ async fn position(
     }
 }
 
-/// Answers `/games` with a page of a list of games. The page is PGN if the client prefers this format, otherwise JSON.
+/// Answers `/games` with a page of a list of games, as PGN if the client prefers this format, otherwise as JSON.
 async fn games(state: ServerState, client: Asker, request: Request) -> Result<Response, Refusal> {
     if CacheKey::of(&request).prefers(PGN, JSON) {
         of_texts(state, client, request, AppState::texts).await
@@ -264,8 +265,7 @@ async fn games(state: ServerState, client: Asker, request: Request) -> Result<Re
     }
 }
 
-/// Answers with a game. The response contains the moves as JSON if the client prefers JSON, otherwise the text of the
-/// game as PGN.
+/// Answers a request for a game: with its moves as JSON if the client prefers JSON, otherwise with its text as PGN.
 async fn game(
     state: ServerState,
     client: Asker,
@@ -295,9 +295,9 @@ async fn book(
     Ok(content.answer_from_files(request.headers()))
 }
 
-/// Answers a request by calling `answer`, which creates the response. If the request contains edits of a repertoire,
-/// `answer` is called on one of the threads that read the PGN text of games, because the file of the repertoire may
-/// have to be read again. Otherwise, `answer` is called on a worker thread.
+/// Answers a request with the response that `answer` creates. `answer` is called on a worker thread. If the request
+/// contains edits of a repertoire, it is called on one of the threads for reading PGN files instead, because the file
+/// of the repertoire may have to be read again.
 async fn of_index(
     state: ServerState,
     client: Asker,
@@ -313,9 +313,8 @@ async fn of_index(
     answered(state, client, request, thread, answer).await
 }
 
-/// Answers a request by calling `answer`, which creates the response, on the kind of thread that `thread` names.
-/// `answer` is not called if the client's cached response is still valid, or if the server's cache contains the
-/// response.
+/// Answers a request with the response that `answer` creates on the kind of thread that `thread` names. `answer` is not
+/// called if the client's cached response is still valid, or if the server's cache contains the response.
 async fn answered(
     State(app): ServerState,
     Extension(client): Asker,
@@ -351,9 +350,11 @@ async fn answered(
     Ok(content.into_response(etag))
 }
 
-/// Answers a request for which the PGN text of games must be read. Calls `answer` on one of the few threads that read
-/// such text. The last argument of `answer` is a function that says whether to continue. When it returns `false`,
-/// because the client has disconnected or the time limit is exceeded, `answer` must stop.
+/// Answers a request that requires reading the PGN text of games, by calling `answer` on one of the few threads that
+/// read such text.
+///
+/// The last argument of `answer` is a function that says whether to continue. When it returns `false`, because the
+/// client has disconnected or the time limit is exceeded, `answer` must stop.
 async fn of_texts(
     State(app): ServerState,
     Extension(client): Asker,
@@ -395,9 +396,8 @@ pub(super) struct Scores {
     scores: Vec<RatingScore>,
 }
 
-/// Answers `/suggest`: returns the names of players, events or openings that best match the text that the user has
-/// typed. `key` contains the query string with the parameters `field`, `text`, `limit`, `source`, `duplicates` and
-/// `with`.
+/// Answers `/suggest`: returns the names of players, events or openings that best match what the user has typed. `key`
+/// contains the query string with the parameters `field`, `text`, `limit`, `source`, `duplicates` and `with`.
 fn suggestions(app: &AppState, key: &CacheKey) -> Result<ResponseBody, Refusal> {
     let SuggestRequest {
         field,
@@ -446,10 +446,11 @@ fn suggestions(app: &AppState, key: &CacheKey) -> Result<ResponseBody, Refusal> 
     app.cached(key, ResponseBody::json(&counted.collect::<Vec<_>>())?)
 }
 
-/// Answers `/facets`: returns the number of games for each value of each filter. This is the number of games that would
-/// pass if the filter had only this value and all other filters were unchanged. `key` contains the path and the query
-/// string of the request. If no game passes the filters, and one of the names in the filters occurs in no game, the
-/// response also contains this name. Setting `stop` cancels the search for such a name.
+/// Answers `/facets`: returns, for each value of each filter, the number of games that would pass if the filter had
+/// only this value and all other filters were unchanged. `key` contains the path and the query string of the request.
+///
+/// If no game passes the filters because a name in them occurs in no game, the response also contains this name.
+/// Setting `stop` cancels the search for such a name.
 fn facets(app: &AppState, key: &CacheKey, stop: &Arc<AtomicBool>) -> Result<ResponseBody, Refusal> {
     let query = app.request(key, Route::Facets)?.query;
     let facets = app.explorer.facets(&query.line, &query.filters)?;
@@ -458,8 +459,10 @@ fn facets(app: &AppState, key: &CacheKey, stop: &Arc<AtomicBool>) -> Result<Resp
 }
 
 /// Answers `/scores`: returns the results of the games that reach a position, separately for each rating group. `key`
-/// contains the path and the query string of the request. If no game passes the filters, and one of the names in the
-/// filters occurs in no game, the response also contains this name. Setting `stop` cancels the search for such a name.
+/// contains the path and the query string of the request.
+///
+/// If no game passes the filters because a name in them occurs in no game, the response also contains this name.
+/// Setting `stop` cancels the search for such a name.
 fn scores(app: &AppState, key: &CacheKey, stop: &Arc<AtomicBool>) -> Result<ResponseBody, Refusal> {
     let query = app.request(key, Route::Scores)?.query;
     let scores = app.explorer.scores(&query.line, &query.filters)?;
@@ -468,8 +471,10 @@ fn scores(app: &AppState, key: &CacheKey, stop: &Arc<AtomicBool>) -> Result<Resp
 }
 
 /// Answers `/openings`: returns the openings of the games that reach a position, as JSON. `key` contains the path and
-/// the query string of the request. If no game passes the filters, and one of the names in the filters occurs in no
-/// game, the response also contains this name. Setting `stop` cancels the search for such a name.
+/// the query string of the request.
+///
+/// If no game passes the filters because a name in them occurs in no game, the response also contains this name.
+/// Setting `stop` cancels the search for such a name.
 fn openings(
     app: &AppState,
     key: &CacheKey,

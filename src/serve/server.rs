@@ -1,7 +1,7 @@
-//! The server: its configuration, its start, its connections, its log and its shutdown. The number and the time of
+//! Configures, starts and stops the server, accepts its connections, and writes its log. The number and the duration of
 //! connections are limited. A separate thread writes the log, so that requests never wait for it.
 //!
-//! While an index is being built, an [`Indexing`] server serves the page and the progress. It asks clients to retry
+//! While an index is being built, an [`Indexing`] server serves the page and the progress. It asks clients to repeat
 //! all other requests later.
 
 use std::{
@@ -65,7 +65,7 @@ use crate::{
     formats::evals::Evals,
 };
 
-/// The maximum time for which a shutdown waits for a book that is being made.
+/// The maximum time for which a shutdown waits until a book that is being made is complete.
 const LAST_BOOK: Duration = Duration::from_secs(2);
 
 /// The configuration of a web server for the explorer: the games, the books and the options.
@@ -76,20 +76,21 @@ pub struct Server {
     pub books: Vec<BookFile>,
     /// The repertoires whose moves and gaps the web page shows.
     pub repertoires: Vec<ServedRepertoire>,
-    /// The directory in which repertoires that visitors send are stored, or `None` to keep them until the server ends.
+    /// The directory in which repertoires sent by visitors are stored, or `None` to keep such repertoires only until
+    /// the server ends.
     pub repertoire_directory: Option<PathBuf>,
-    /// The names of the user in the games. On the web page, the user can choose other names.
+    /// The names under which the user appears in the games. On the web page, the user can choose other names.
     pub me: Vec<String>,
-    /// Evaluations of positions, which are added to the responses about positions.
+    /// Evaluations of positions, which are included in responses about positions.
     pub evals: Option<Evals>,
     /// The host names that requests may use, in addition to the server's address and `localhost`.
     pub hosts: Vec<String>,
     /// The origins whose pages may read the responses, in addition to the server's own page.
     pub origins: Vec<Origin>,
-    /// The addresses of trusted proxies. The visitor who sent a request from such an address is the last entry of the
+    /// The addresses of trusted proxies. For a request from such an address, the visitor is the last entry of the
     /// header `X-Forwarded-For`.
     pub proxies: Vec<IpAddr>,
-    /// The maximum number of games in the PGN files from which the server makes a book or repertoire.
+    /// The maximum number of games in the PGN files from which a book or a repertoire may be made.
     pub book_games: u64,
     /// The number of threads that answer requests, or 0 for one per core.
     pub threads: usize,
@@ -191,14 +192,15 @@ pub(super) fn listening(
     })
 }
 
-/// A server whose threads are already running. It accepts connections as soon as [`run`](Listening::run) is called.
+/// A server whose threads are already running, but which accepts connections only when [`run`](Listening::run) is
+/// called.
 pub struct Listening {
     listener: TcpListener,
     address: SocketAddr,
     threads: Threads,
-    /// A receiver that is disconnected as soon as all requests are logged. `None` if the server has no log.
+    /// A receiver that is disconnected as soon as all requests have been logged. `None` if the server has no log.
     last_lines: Option<Receiver<()>>,
-    /// The queue of the thread that makes books. If its permit is available, no book is being made.
+    /// The queue for the thread that makes books. No book is being made if its permit is available.
     makers: Option<FairQueue>,
     /// The addresses of trusted proxies.
     proxies: Vec<IpAddr>,
@@ -339,8 +341,8 @@ struct FutureSource {
     files: [String; 0],
 }
 
-/// Returns the answer to `/about` while an index is being built. It describes the server, the names of its `sources`, and the
-/// progress of the index.
+/// Creates the answer to `/about` while an index is being built. It describes the server, the names of its `sources`,
+/// and the progress.
 fn about(sources: &[String], progress: IndexProgress) -> AboutIndexing {
     let source = |name: &String| FutureSource {
         name: name.clone(),
@@ -369,12 +371,12 @@ fn not_yet() -> Response {
 /// The maximum size of a request's headers, in bytes. hyper does not accept a lower limit.
 const MAX_REQUEST_HEAD: usize = 8 << 10;
 
-/// The maximum time that a client may take to send all headers of a request. It is also the maximum time for which a
-/// connection may be idle between two requests.
+/// The maximum time that a client may take to send all headers of a request, and for which a connection may be idle
+/// between two requests.
 const READ_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The maximum time for which the server waits for a client that does not read its response. Without this limit, such
-/// clients would occupy connections and memory forever.
+/// clients could occupy connections and memory forever.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The number of tokio scheduler ticks after which a thread checks for new events. In one tick, the server sends up to
@@ -422,11 +424,11 @@ pub(super) struct Site {
     pub(super) log: Option<Logging>,
 }
 
-/// An accepted connection, in the form in which it is passed to the thread that will serve it. It consists of the
-/// client, the stream, and a watcher, which lets a shutdown wait for the connection to end.
+/// An accepted connection that is passed to the thread that will serve it. It consists of the client, the stream, and a
+/// watcher with which a shutdown waits for the connection to end.
 type AcceptedClient = (Client, net::TcpStream, Watcher);
 
-/// The channels that pass accepted connections to the threads that serve them. There is one channel for each thread. A
+/// The channels through which accepted connections are passed to the threads that serve them, one for each thread. A
 /// thread ends when its channel is dropped.
 pub(super) type Threads = Vec<UnboundedSender<AcceptedClient>>;
 

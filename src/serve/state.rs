@@ -86,22 +86,22 @@ const MAX_PGN_PAGE_BYTES: usize = 7 << 20;
 /// longer.
 const REPLAYING: Duration = Duration::from_secs(120);
 
-/// The maximum number of games that are read to determine how long players thought about their moves. Reading all games
-/// would take too long, so only the newest ones are read.
+/// The maximum number of games that are read to determine thinking times. Reading all games would take too long, so
+/// only the newest ones are read.
 const MAX_TIMED_GAMES: usize = 200;
 
-/// The maximum number of years whose results the thread of a connection adds up itself. If there are more years, a
-/// worker thread adds up the results.
+/// The maximum number of years whose results are added up on the thread of a connection. The results of more years are
+/// added up on a worker thread.
 const MAX_INLINE_YEARS: u16 = 100;
 
-/// The maximum number of made books and repertoires that are stored for a download, and of all of their bytes. Only the
-/// last one of each visitor is stored. The first one is stored even if it is larger.
+/// The maximum number of books and repertoires that are stored for a later download, and their maximum total size in
+/// bytes. Only the last one of each visitor is stored. If there is only one, it is stored even if it is larger.
 const MAX_STORED: (usize, usize) = (4, 64 << 20);
 
 /// The names of the parameters that a request for reading a text accepts.
 pub(super) const READ_PARAMETERS: [&str; 2] = ["variant", "text"];
 
-/// The names of the parameters that a request for similar names accepts.
+/// The names of the parameters that a request for suggested names accepts.
 pub(super) const SUGGEST_PARAMETERS: [&str; 6] =
     ["field", "text", "limit", "source", "duplicates", "with"];
 
@@ -111,8 +111,8 @@ pub(super) const MOST_SUGGESTED: u32 = 50;
 /// The default number of names in a response of `/suggest`.
 pub(super) const SUGGESTED: u32 = 8;
 
-/// A function that returns `false` if reading the PGN text of games should be cancelled. Code that reads games calls
-/// the function repeatedly, because reading can take a long time.
+/// A function that returns `false` if reading the PGN text of games should be cancelled. It is called repeatedly while
+/// games are read, because this can take a long time.
 pub(super) type ShouldContinue<'a> = &'a dyn Fn() -> bool;
 
 /// The identity of a book or repertoire that the server has made. Requests with equal identities receive the same file.
@@ -124,8 +124,8 @@ pub(super) struct ContentIdentity {
     files: FileStates,
 }
 
-/// The states of PGN files, by path. A state consists of the file's identity in the file system, its size and its
-/// modification time. It is `None` for a pipe or a device.
+/// The state of each PGN file, keyed by path: its identity in the file system, its size and its modification time. The
+/// state of a pipe or a device is `None`.
 pub(super) type FileStates = BTreeMap<PathBuf, Option<FileState>>;
 
 /// Returns the current state of each PGN file of all sources. Files that cannot be examined are omitted.
@@ -148,8 +148,8 @@ fn state_of(path: &Path) -> Result<Option<FileState>> {
     Ok(state.map(FileState::renamed))
 }
 
-/// Checks that no file in `files` has changed since its state in `at_start` was recorded. Returns the current states of
-/// `files`.
+/// Checks that no file in `files` has changed since the states in `at_start` were recorded. Returns the current states
+/// of `files`.
 ///
 /// # Errors
 ///
@@ -175,13 +175,13 @@ pub(super) fn check_unchanged<'a>(
     Ok(states)
 }
 
-/// The state of the server, as a handler of requests receives it.
+/// The state of the server, in the form in which a request handler receives it.
 pub(super) type ServerState = State<Arc<AppState>>;
 
-/// The client of a request, as its handler receives it.
+/// The client of a request, in the form in which a request handler receives it.
 pub(super) type Asker = Extension<Client>;
 
-/// The state of a server, which all of its requests share.
+/// The state of a server, which all requests share.
 pub(super) struct AppState {
     pub(super) explorer: Arc<Explorer>,
     about: Overview,
@@ -192,26 +192,26 @@ pub(super) struct AppState {
     /// The repertoires that visitors sent.
     pub(super) uploads: Uploads,
     evals: Option<Evals>,
-    /// The names of the user in the games.
+    /// The names under which the user appears in the games.
     me: Vec<String>,
-    /// A cache of responses that depend only on the index. They stay valid as long as the server runs.
+    /// A cache of responses that depend only on the indexes. They stay valid as long as the server runs.
     pub(super) cache: ResponseCache,
-    /// A hash of everything that responses depend on, for their validators (`ETag`).
+    /// A hash of everything that affects responses, for their validators (`ETag`).
     identity: u64,
-    /// The threads for all requests that do not read PGN text and do not make books.
+    /// The worker threads for requests that neither read PGN text nor make books.
     pub(super) counters: Workers,
-    /// The threads for requests that read the PGN text of games.
+    /// The worker threads for requests that read the PGN text of games.
     pub(super) readers: Workers,
-    /// The thread that makes books, one at a time.
+    /// The worker thread that makes books, one at a time.
     pub(super) makers: Workers,
-    /// The thread that searches among all games.
+    /// The worker thread that searches through all games.
     searchers: Workers,
     /// The permits for requests with many positions.
     pub(super) batches: FairQueue,
-    /// The number of requests that wait for the duplicate games.
+    /// The number of requests that wait until the duplicate games are found.
     duplicate_waiters: AtomicUsize,
-    /// The books and repertoires whose size visitors requested last, the newest at the end. They are kept because a
-    /// request for the file itself usually follows.
+    /// The books and repertoires whose sizes visitors requested last, the newest at the end. They are stored because a
+    /// visitor who requests the size usually requests the file next.
     stored: Mutex<Vec<(Visitor, ContentIdentity, ResponseBody)>>,
     /// The states of the PGN files of all sources when the server was started.
     files: FileStates,
@@ -228,7 +228,7 @@ pub(super) struct SuggestRequest {
     /// The maximum number of names in the response.
     pub(super) limit: usize,
     pub(super) source: Option<String>,
-    /// Whether duplicates of a game count as one game.
+    /// Whether duplicates count as one game.
     pub(super) counts_once: bool,
     /// The names of opponents. If it is not empty, the response contains the number of games against them.
     pub(super) with: Vec<String>,
@@ -272,7 +272,7 @@ pub(super) struct BookAnswer {
     books: Vec<BookMoves>,
 }
 
-/// The games on which a response is based. Every response about games says which games it may leave out.
+/// The games on which a response is based, for saying which games it may leave out.
 pub(super) struct AnsweredGames<'a> {
     /// The filters of the request.
     pub(super) filters: &'a Selection,
@@ -315,20 +315,20 @@ pub(super) struct Workers {
 /// The thread on which a response is computed.
 #[derive(Copy, Clone)]
 pub(super) enum Thread {
-    /// The thread of the connection. This avoids passing the work to another thread, but other requests on the same
+    /// The thread of the connection. The work need not be passed to another thread, but other requests on the same
     /// thread have to wait.
     OfConnection,
     /// A worker thread.
     Worker,
-    /// A thread that reads the PGN text of games. At most ten seconds are allowed for the response.
+    /// A thread that reads the PGN text of games. It has at most ten seconds for the response.
     Reader,
 }
 
-/// Returns `true` if an index of counts can answer the request from few stored sums, so that no worker thread is
-/// needed. `years` contains the first and the last year of the games.
+/// Returns `true` if an index of counts can answer the request from few stored sums of results, so that no worker
+/// thread is needed. `years` contains the first and the last year of the games.
 ///
-/// The request needs too many sums if it asks for a history (a sum for each month), or for resulting positions or
-/// transpositions (the sums of the positions after all moves). It also needs too many sums if it filters by date (a sum
+/// A request needs too many sums if it asks for a history (a sum for each month), or for resulting positions or
+/// transpositions (sums for the positions after all moves). It also needs too many sums if it filters by date (a sum
 /// for each year) and the first and the last year are more than [`MAX_INLINE_YEARS`] years apart.
 fn reads_few_sums(parameters: &Parameters, years: Option<[u16; 2]>) -> bool {
     let has = |name| parameters.text(name).is_some();
@@ -337,7 +337,7 @@ fn reads_few_sums(parameters: &Parameters, years: Option<[u16; 2]>) -> bool {
     !many_sums.into_iter().any(has) && !(many_years && (has("since") || has("until")))
 }
 
-/// Calls `work` for a request. If `work` panics, returns an error response, so that only this request fails.
+/// Calls `work` and returns its result. If `work` panics, returns an error response, so that only one request fails.
 pub(super) fn catch_panics<T>(work: impl FnOnce() -> Result<T, Refusal>) -> Result<T, Refusal> {
     task::caught(|| Ok(work())).unwrap_or_else(|err| Err(err.into()))
 }
@@ -359,13 +359,14 @@ impl Workers {
         })
     }
 
-    /// Waits for an idle worker thread, calls `work` on it, and returns the response that `work` creates. Does not call
-    /// `work` if the client has disconnected in the meantime.
+    /// Calls `work` on an idle worker thread, for which it may have to wait, and returns the response that `work`
+    /// creates. Does not call `work` if the client has disconnected in the meantime.
     ///
     /// # Errors
     ///
-    /// Returns an error response if no thread becomes idle for the visitor within ten seconds, if too many requests wait
-    /// for a thread, or if the client has disconnected. Also returns an error response if `work` returns one or panics.
+    /// Returns an error response if no thread becomes idle for the visitor within ten seconds, if too many requests
+    /// wait for a thread, or if the client has disconnected. Also returns an error response if `work` returns one or
+    /// panics.
     pub(super) async fn content(
         &self,
         client: &Client,
@@ -426,9 +427,10 @@ impl Workers {
 }
 
 impl AppState {
-    /// Creates the state of a server, and starts its worker threads. Besides the games, the server shows `books`,
-    /// `repertoires`, the repertoires that visitors send to `uploads`, and the evaluations of positions in `evals`. `me`
-    /// contains the names under which the user plays. `threads` is the number of threads that answer from the index. A book is made from at most `book_games` games.
+    /// Creates the state of a server, and starts its worker threads.
+    ///
+    /// `me` contains the names under which the user plays. `uploads` contains the repertoires that visitors send.
+    /// `threads` is the number of threads that answer from the index. A book is made from at most `book_games` games.
     /// The channel `names` is closed as soon as the names for suggestions have been read from the index.
     ///
     /// # Errors
@@ -495,8 +497,9 @@ impl AppState {
         etag_of(&(self.identity, self.uploads.shared().len(), key))
     }
 
-    /// Returns the kind of thread that answers a request for a position. This is the thread of the connection if an
-    /// index of counts can answer from few stored sums, which takes very little time. Otherwise, it is a worker thread.
+    /// Returns the kind of thread on which a request for a position is answered. This is the thread of the connection
+    /// if few stored sums of an index of counts suffice, which takes very little time. Otherwise, it is a worker
+    /// thread.
     pub(super) fn thread_for(&self, parameters: &Parameters) -> Thread {
         let source = parameters.text("source");
         match self.explorer.lacks_games(source, "games") {
@@ -505,7 +508,7 @@ impl AppState {
         }
     }
 
-    /// Answers a request for a position, as described at [`answer`](AppState::answer).
+    /// Answers a request for a position with the JSON form of [`answer`](AppState::answer).
     pub(super) fn position(
         &self,
         key: &CacheKey,
@@ -525,10 +528,11 @@ impl AppState {
         }
     }
 
-    /// Returns the results of the moves in a position, with the data for the web page. If no game passes the
-    /// filters, and one of the names in the filters occurs in no game, the answer also contains this name and similar
-    /// names. `unknown_name` stores them for further requests with the same filters. When `should_continue` returns
-    /// `false`, the search for these names and the reading of PGN files are cancelled.
+    /// Returns the results of each move in a position, with the data for the web page.
+    ///
+    /// If no game passes the filters because a name in them occurs in no game, the answer also contains this name and
+    /// similar names. `unknown_name` stores them for further requests with the same filters. When `should_continue`
+    /// returns `false`, the search for these names and the reading of PGN files are cancelled.
     pub(super) fn answer(
         &self,
         request: &Request,
@@ -565,9 +569,9 @@ impl AppState {
         Ok(WithBoard { answer, polybook })
     }
 
-    /// Answers `/games` with a page of the list of games that reach a position, as JSON. If no game passes the
-    /// filters, and one of the names in the filters occurs in no game, the response also contains this name. Setting
-    /// `stop` cancels the search for such a name.
+    /// Answers `/games` with a page of the list of games that reach a position, as JSON. If no game passes the filters
+    /// because a name in them occurs in no game, the response also contains this name. Setting `stop` cancels the
+    /// search for such a name.
     pub(super) fn games(
         &self,
         key: &CacheKey,
@@ -582,7 +586,8 @@ impl AppState {
     }
 
     /// Describes the games on which the response to `query` is based. `has_games` says whether the response contains at
-    /// least one game. Setting `stop` cancels the count of games that begin in another position.
+    /// least one game. Also counts the games that do not begin in the starting position; setting `stop` cancels this
+    /// count.
     pub(super) fn answered_games<'a>(
         &self,
         query: &'a Query,
@@ -598,9 +603,9 @@ impl AppState {
         })
     }
 
-    /// Returns the number of games that pass `filters` but begin in another position than the starting position. Returns
-    /// `None` if there are none, or if `line` begins in another position too. Counting stops when `should_continue`
-    /// returns `false`.
+    /// Returns the number of games that pass `filters` but do not begin in the starting position. Returns `None` if
+    /// there are none, or if `line` does not begin there either. The count is cancelled when `should_continue` returns
+    /// `false`.
     pub(super) fn other_starts(
         &self,
         line: &Line,
@@ -618,7 +623,7 @@ impl AppState {
     ///
     /// # Errors
     ///
-    /// Returns an error response if the page contains no games and a name in the filters occurs in no game.
+    /// Returns an error response if no game passes the filters because a name in them occurs in no game.
     pub(super) fn texts(
         &self,
         key: &CacheKey,
@@ -649,9 +654,9 @@ impl AppState {
         Ok(ResponseBody::pgn(text))
     }
 
-    /// Answers a request for the game with the id `id`. Returns its moves as JSON if the client prefers JSON, otherwise
-    /// its text as PGN. `key` contains the path, the query string and the `Accept` header of the request. Reading stops
-    /// when `should_continue` returns `false`.
+    /// Answers a request for the game with the id `id`: with its moves as JSON if the client prefers JSON, otherwise
+    /// with its text as PGN. `key` contains the path, the query string and the `Accept` header of the request. Reading
+    /// stops when `should_continue` returns `false`.
     pub(super) fn game(
         &self,
         key: &CacheKey,
@@ -684,9 +689,9 @@ impl AppState {
         ResponseBody::json(&BookAnswer { books })
     }
 
-    /// Searches for what the answer to the request `key` needs and no request has found before: the duplicate games, and
-    /// the games in which a query about the board holds. A single thread searches, and other requests wait for it
-    /// without a thread.
+    /// Finds the games that the request `key` needs and no earlier request has found: the duplicate games, and the
+    /// games that match a query about the board. A single thread searches for them, and no other thread is blocked
+    /// while requests wait.
     ///
     /// # Errors
     ///
@@ -706,8 +711,8 @@ impl AppState {
         self.search_board(client, filters).await
     }
 
-    /// Finds the duplicate games, if no request has found them before. The search continues as long as the client of a
-    /// waiting request is connected.
+    /// Finds the duplicate games, unless an earlier request has found them. The search continues as long as the client
+    /// of any waiting request is connected.
     async fn find_duplicates(self: &Arc<AppState>, client: &Client) -> Result<(), Refusal> {
         if self.explorer.knows_duplicates() {
             return Ok(());
@@ -727,8 +732,8 @@ impl AppState {
         while_connected(client, self.searchers.run(permit, client, search)).await?
     }
 
-    /// Finds the games in which the query about the board of `filters` holds, if they are not known. The search continues
-    /// as long as the client is connected.
+    /// Finds the games that match the query about the board in `filters`, unless an earlier request has found them. The
+    /// search continues as long as the client is connected.
     async fn search_board(
         self: &Arc<AppState>,
         client: &Client,
@@ -759,12 +764,12 @@ impl AppState {
         while_connected(client, self.searchers.run(permit, client, search)).await?
     }
 
-    /// Returns the filters of the request `key` if its answer depends on a search among all games, and whether it depends
-    /// on the duplicate games.
+    /// Returns the filters of the request `key` if its answer depends on a search through all games, otherwise `None`.
+    /// Also returns whether it depends on the duplicate games.
     ///
     /// # Errors
     ///
-    /// Returns a refusal if the answer may depend on a search, but the request is invalid.
+    /// Returns a refusal if the answer may depend on such a search, but the request is invalid.
     fn searched(&self, key: &CacheKey) -> Result<Option<(Selection, bool)>, Refusal> {
         if !request::mentions_search(&key.path, &key.query) {
             return Ok(None);
@@ -798,13 +803,13 @@ impl AppState {
         Ok(Some((filters, needs_duplicates)))
     }
 
-    /// Returns `true` if a request waits for the duplicate games.
+    /// Returns `true` if at least one request waits until the duplicate games are found.
     fn duplicates_are_wanted(&self) -> bool {
         self.duplicate_waiters.load(Ordering::Relaxed) > 0
     }
 
-    /// Answers `/about`: returns a description of the server's games, books and repertoires, as JSON. `key` describes
-    /// the request, which must not have parameters.
+    /// Answers `/about`: returns a description of the server's games, books and repertoires, as JSON. The request `key`
+    /// must not have parameters.
     pub(super) fn about(&self, key: &CacheKey) -> Result<ResponseBody, Refusal> {
         Parameters::parse_only(&key.query, &[])?;
         let repertoires = self.all_repertoires();
@@ -824,8 +829,8 @@ impl AppState {
         self.cached(key, about)
     }
 
-    /// Returns the repertoires that all visitors can request by name: those with which the server was started, and those
-    /// that visitors sent to its directory.
+    /// Returns the repertoires that all visitors can request by name: those with which the server was started, and
+    /// those that visitors sent and that were stored in its directory.
     pub(super) fn all_repertoires(&self) -> Vec<Arc<ServedRepertoire>> {
         let started = self.repertoires.iter().cloned();
         started.chain(self.uploads.shared()).collect()
@@ -839,8 +844,7 @@ impl AppState {
     }
 
     /// Parses a request to `route`. Returns an error response if the request is invalid, if it selects a source (an
-    /// index of the explorer) that does not exist, or if the selected sources lack the games that the response
-    /// requires.
+    /// index of the explorer) that does not exist, or if the selected sources lack the data that the response requires.
     pub(super) fn request(&self, key: &CacheKey, route: Route) -> Result<Request, Refusal> {
         let request = Request::parse(route, &key.query)?;
         let filters = &request.query.filters;
@@ -907,7 +911,7 @@ impl AppState {
         Ok(request)
     }
 
-    /// Parses a request for a preparation. Also returns the color and the names of the player who prepares.
+    /// Parses a request for preparing for an opponent. Also returns the color and the names of the player who prepares.
     ///
     /// # Errors
     ///
@@ -931,7 +935,7 @@ impl AppState {
     }
 
     /// Checks that the name `source` belongs to a source, which is an index of the explorer. `None` means all sources
-    /// and is always accepted.
+    /// and is always valid.
     ///
     /// # Errors
     ///
@@ -949,7 +953,7 @@ impl AppState {
         }
     }
 
-    /// Returns the server's repertoire for the side `color` that the parameter `repertoire` names.
+    /// Returns the repertoire for the side `color` whose name is in the parameter `repertoire`.
     ///
     /// # Errors
     ///
@@ -1010,8 +1014,8 @@ impl AppState {
         })
     }
 
-    /// Checks the PGN files from which the selected sources were made, and returns their current states. `filters`
-    /// selects the sources. A state consists of the identity, the size and the modification time of a file.
+    /// Checks that the PGN files of the sources that `filters` selects are unchanged, and returns their current states.
+    /// A state consists of the identity, the size and the modification time of a file.
     ///
     /// # Errors
     ///
@@ -1029,7 +1033,7 @@ impl AppState {
         Ok(states)
     }
 
-    /// Removes the stored book or repertoire with the identity `identity`, and returns it. Returns `None` if there is
+    /// Removes the book or repertoire that was stored under `identity`, and returns it. Returns `None` if there is
     /// none.
     pub(super) fn take_content(&self, identity: &ContentIdentity) -> Option<ResponseBody> {
         let mut stored = task::lock(&self.stored);
@@ -1037,9 +1041,8 @@ impl AppState {
         Some(stored.remove(at).2)
     }
 
-    /// Stores the book or repertoire `content` with the identity `identity`, so that a later request can download it.
-    /// Replaces the book or repertoire that was stored for `visitor` before. If the limits are exceeded, removes those
-    /// that were stored first.
+    /// Stores the book or repertoire `content` under `identity` for a later download. Replaces the one that was stored
+    /// for `visitor` before. If the limits are exceeded, removes the oldest ones.
     pub(super) fn keep_content(
         &self,
         visitor: Visitor,
@@ -1061,7 +1064,7 @@ impl AppState {
         }
     }
 
-    /// Converts `answer` to a JSON response like [`with_reasons`](AppState::with_reasons), stores the response in the
+    /// Converts `answer` to a JSON response with [`with_reasons`](AppState::with_reasons), stores the response in the
     /// cache, and returns it.
     pub(super) fn answered(
         &self,
@@ -1074,10 +1077,10 @@ impl AppState {
         self.cached(key, content)
     }
 
-    /// Converts `answer` to a JSON response with keys in camel case. Does not store the response in the cache. The
-    /// response also contains the reasons why games may be missing from it: a name in the filters that occurs in no game,
-    /// with similar names; games that begin in another position; and the end of an index. Setting `stop` cancels the
-    /// search for names.
+    /// Converts `answer` to a JSON response with keys in camel case, without storing it in the cache. The response also
+    /// contains the reasons why games may be missing from it: a name in the filters that occurs in no game, with
+    /// similar names; games that do not begin in the starting position; and the end of an index. Setting `stop` cancels
+    /// the search for names.
     pub(super) fn with_reasons(
         &self,
         games: AnsweredGames<'_>,
@@ -1104,8 +1107,8 @@ impl AppState {
         })
     }
 
-    /// Stores `content`, the response to the request `key`, in the cache, and returns it. Must not be called for a
-    /// response that contains the PGN text of games, because the PGN files may change.
+    /// Stores `content`, the response to the request `key`, in the cache, and returns it. The response must not contain
+    /// the PGN text of games, because the PGN files may change.
     pub(super) fn cached(
         &self,
         key: &CacheKey,
@@ -1116,7 +1119,7 @@ impl AppState {
     }
 }
 
-/// A request that waits for the duplicate games. Their search ends if no request waits.
+/// A request that waits until the duplicate games are found. The search for them ends when no request waits any more.
 struct WaitsForDuplicates<'a>(&'a AtomicUsize);
 
 impl WaitsForDuplicates<'_> {
@@ -1200,8 +1203,8 @@ impl AppState {
 /// Returns the index of the game's novelty: the first move after which no position of the game occurs in another game.
 /// Returns `None` if there is no such move.
 ///
-/// For each move, `reached` contains the number of games that reach the position after it, including the game itself.
-/// An element is `None` if the number is unknown. This element and all later ones are then ignored.
+/// `reached` contains, for each move, the number of games that reach the position after it, including the game itself.
+/// If a number is unknown (`None`), all moves from there on are ignored.
 fn novelty(reached: &[Option<u64>]) -> Option<usize> {
     let known = reached
         .iter()

@@ -1,5 +1,5 @@
-//! The repertoires that visitors sent, and their files. Without a directory, a repertoire is known only to the visitor who
-//! sent it, until the server ends. With a directory, all visitors can request it by its name.
+//! The repertoires that visitors have sent, with their files. Without a directory, a repertoire is available only to
+//! the visitor who sent it, and only until the server ends. With a directory, all visitors can request it by its name.
 
 use std::{
     fs,
@@ -20,28 +20,28 @@ use crate::{
 pub(super) const PATH: &str = "/repertoires";
 
 /// The maximum number of repertoires that the server keeps for all visitors together, and for one visitor. If there are
-/// more, it forgets the oldest. A repertoire and its positions take at most about 40 MiB.
+/// more, the oldest ones are removed. A repertoire and its positions take at most about 40 MiB.
 pub(super) const MAX_KEPT: [usize; 2] = [8, 4];
 
 /// The maximum number of files in the directory for repertoires.
 const MAX_FILES: usize = 200;
 
-/// The repertoires that visitors sent.
+/// The repertoires that visitors have sent.
 pub(super) struct Uploads {
-    /// The repertoires with the visitors who sent them, the newest at the end.
+    /// The repertoires, each with the visitor who sent it. The newest one is at the end.
     kept: Mutex<Vec<(Visitor, Arc<ServedRepertoire>)>>,
-    /// The repertoires in the directory that visitors sent since the server was started, without their secrets. At most
-    /// [`MAX_FILES`], because each has a file.
+    /// The repertoires in the directory that visitors have sent since the server was started, without their secrets.
+    /// There are at most [`MAX_FILES`], because each has a file.
     shared: Mutex<Vec<Arc<ServedRepertoire>>>,
     /// Whether visitors can practise shared repertoires.
     shares_practice: bool,
-    /// The directory in which the files are stored, or `None` to remove them when the server ends.
+    /// The directory in which the files are stored, or `None` if they are removed when the server ends.
     pub(super) directory: Option<PathBuf>,
 }
 
 impl Uploads {
-    /// Creates an empty collection. Files are stored in `directory`, or in temporary directories if it is `None`. If
-    /// `shares_practice` is `true`, all visitors can practise the repertoires in `directory`.
+    /// Creates an empty collection of repertoires. Files are stored in `directory` or, if it is `None`, in temporary
+    /// directories. If `shares_practice` is `true`, all visitors can practise the repertoires in `directory`.
     pub(super) fn new(directory: Option<PathBuf>, shares_practice: bool) -> Uploads {
         Uploads {
             kept: Mutex::default(),
@@ -51,7 +51,7 @@ impl Uploads {
         }
     }
 
-    /// Returns the repertoires that visitors sent since the server was started and that all visitors can request.
+    /// Returns the repertoires that visitors have sent since the server was started, if all visitors can request them.
     pub(super) fn shared(&self) -> Vec<Arc<ServedRepertoire>> {
         task::lock(&self.shared).clone()
     }
@@ -63,8 +63,8 @@ impl Uploads {
         found.map(|(_, sent)| Arc::clone(sent))
     }
 
-    /// Keeps a repertoire that `visitor` sent. Forgets the oldest ones if there are too many. A visitor whose programs all
-    /// run on this machine may use the places of all visitors.
+    /// Keeps a repertoire that `visitor` sent, and removes the oldest ones if there are too many. If all clients run on
+    /// this machine, they are one visitor, for which only the limit for all visitors applies.
     pub(super) fn keep(&self, visitor: Visitor, sent: Arc<ServedRepertoire>) {
         if self.directory.is_some() {
             let shared = sent.for_all_visitors(self.shares_practice);
@@ -83,8 +83,9 @@ impl Uploads {
         }
     }
 
-    /// Writes the file of a repertoire that is called `name`, or a similar name if `is_taken` returns `true` for it.
-    /// Returns the path of the file, and its temporary directory unless files are stored.
+    /// Writes a repertoire to a new file. The repertoire is called `name`, or a similar name if `is_taken` returns
+    /// `true` for this name. Returns the path of the file, and the temporary directory that contains it unless files
+    /// are stored permanently.
     pub(super) fn store(
         &self,
         name: &str,
@@ -110,22 +111,22 @@ impl Uploads {
     }
 }
 
-/// Returns the name of the file in which a repertoire is stored. The server reads its side from this name when it is
-/// started again.
+/// Returns the name of the file in which a repertoire is stored. It contains the side, which the server reads from the
+/// name when it is started again.
 fn file_name(name: &str, color: Color) -> String {
     format!("{name}.{color}.repertoire")
 }
 
-/// Returns the side of a repertoire that a server has stored at `path`, or `None` if the name of the file is not one of
-/// those that a server gives to repertoires.
+/// Returns the side of a repertoire from the name of the file `path` in which a server has stored it. Returns `None` if
+/// a server gives no such names to files.
 pub fn stored_color(path: &Path) -> Option<Color> {
     let name = path.file_name()?.to_str()?;
     let (_, color) = name.strip_suffix(".repertoire")?.rsplit_once('.')?;
     color.parse().ok()
 }
 
-/// Returns the path of a file in `directory` that does not exist yet. Its name begins with `name`. `is_taken` returns
-/// `true` for names of other repertoires.
+/// Returns a path in `directory` for a new file, whose name begins with `name`. `is_taken` returns `true` for the names
+/// of other repertoires.
 fn free_path(
     directory: &Path,
     name: &str,

@@ -1,4 +1,4 @@
-//! Makes the description of the API, and compares it with the file and with the routes.
+//! Generates the description of the API, and compares it with the stored file and with the routes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -38,19 +38,19 @@ const LINES: &str = "application/x-ndjson";
 /// The media type of books.
 const BOOK: &str = "application/octet-stream";
 
-/// The bodies that a request may have.
+/// The ways in which a request may pass parameters and data.
 enum Accepted {
-    /// The parameters in the address.
+    /// Parameters in the address.
     Query,
-    /// The parameters in the address or, with `POST`, in a form.
+    /// Parameters in the address or, with the method `POST`, in a form.
     QueryOrForm,
-    /// The parameters in a form.
+    /// Parameters in a form.
     Form,
-    /// A body of this media type and schema, with the parameters in the address.
+    /// Parameters in the address, and a body with this media type and schema.
     Body(&'static str, Value),
 }
 
-/// A kind of request, and its responses.
+/// A kind of request, with its responses.
 struct Operation {
     /// The paths that request this operation. The usual path comes first.
     paths: &'static [&'static str],
@@ -58,7 +58,7 @@ struct Operation {
     accepted: Accepted,
     parameters: Vec<&'static str>,
     required: &'static [&'static str],
-    /// The media types of the responses, with their schemas.
+    /// The media types of the responses, each with its schema.
     responses: Vec<(&'static str, Value)>,
     /// Whether the request needs the header `x-polybook`.
     is_of_own_page: bool,
@@ -97,7 +97,8 @@ impl Operation {
         }
     }
 
-    /// Returns the described parameters, and whether they are required.
+    /// Returns an iterator over the descriptions of the parameters, each with a flag that says whether the parameter is
+    /// required.
     fn parameters(&self) -> impl Iterator<Item = (Parameter, bool)> {
         self.parameters.iter().map(|name| {
             let parameter = Parameter::of_route(self.paths[0], name);
@@ -105,7 +106,8 @@ impl Operation {
         })
     }
 
-    /// Returns the methods of the requests, and their descriptions without the parameters in the address.
+    /// Returns the methods that requests may use, each with a description of the request without the parameters in the
+    /// address.
     fn methods(&self, path: &str) -> Vec<(&'static str, Value)> {
         let described = |method: &str, body: Option<Value>| {
             let contents = self.responses.iter();
@@ -142,7 +144,7 @@ impl Operation {
         }
     }
 
-    /// Returns the body of a `POST` request with the parameters as a form.
+    /// Describes the body of a `POST` request that contains the parameters as a form.
     fn form(&self) -> Value {
         let (mut fields, mut lists) = (Map::new(), Map::new());
         for (parameter, _) in self.parameters() {
@@ -163,7 +165,7 @@ impl Operation {
     }
 }
 
-/// Returns the schema of `T`: a reference to one of the schemas that `types` collects.
+/// Returns the schema of `T`, as a reference to one of the schemas that `types` collects.
 fn schema<T: JsonSchema>(types: &mut SchemaGenerator) -> Value {
     types.subschema_for::<T>().into()
 }
@@ -454,7 +456,8 @@ fn document() -> Value {
     })
 }
 
-/// Returns the parameters that mean the same on several routes, as the document contains them.
+/// Returns the parameters that have the same meaning on several routes, in the form in which the document contains
+/// them.
 fn shared_parameters(operations: &[Operation]) -> BTreeMap<&'static str, Value> {
     let mut meanings: BTreeMap<&str, Vec<Value>> = BTreeMap::new();
     for operation in operations {
@@ -474,7 +477,8 @@ fn shared_parameters(operations: &[Operation]) -> BTreeMap<&'static str, Value> 
         .collect()
 }
 
-/// Changes schemas of types to those of responses: names of fields are in camel case, and descriptions contain no Rust.
+/// Changes schemas of Rust types to schemas of responses: converts the names of fields to camel case, and removes Rust
+/// from descriptions.
 fn adjust(schema: &mut Value) {
     match schema {
         Value::Object(fields) => {
@@ -520,7 +524,7 @@ fn adjust(schema: &mut Value) {
     }
 }
 
-/// Converts the first paragraph of a comment in Rust's code to a text without links and Rust's names. `absent` replaces
+/// Converts the first paragraph of a Rust comment to plain text, without links and Rust names. `absent` replaces
 /// `None`.
 fn plain(comment: &str, absent: &str) -> String {
     let paragraph = comment.split("\n\n").next().unwrap_or_default();

@@ -1,7 +1,7 @@
-//! The description of the API in OpenAPI 3.1, from which other programs make their types.
+//! The description of the API in OpenAPI 3.1, from which other programs can generate their types.
 //!
-//! The tests make the file `openapi.json` from the types of the responses (`document`), from the parameters of each
-//! [`Route`](super::Route), and from the conditions on games. The program contains only the file.
+//! The tests generate the file `openapi.json` from the types of the responses (`document`), from the parameters of each
+//! [`Route`](super::Route), and from the conditions on games. The program contains only the finished file.
 
 #[cfg(test)]
 mod document;
@@ -23,7 +23,7 @@ pub(super) const PATH: &str = "/openapi.json";
 
 const DOCUMENT: &str = include_str!("openapi.json");
 
-/// Answers with the description of the API.
+/// Returns the description of the API as the response.
 pub(super) async fn answer(request: Request) -> Response {
     let etag = etag_of(&DOCUMENT);
     if let Some(response) = not_modified(request.headers(), &etag) {

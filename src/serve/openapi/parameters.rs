@@ -1,4 +1,4 @@
-//! The parameters in the description of the API: their forms, and what they mean.
+//! Describes the parameters of the API: the forms of their values, and their meanings.
 
 use serde_json::{Value, json};
 
@@ -37,7 +37,8 @@ impl Parameter {
         }
     }
 
-    /// Returns `true` if the values of a list are given one by one, and `false` if commas separate them.
+    /// Returns `true` if several values are passed by repeating the parameter, and `false` if they are separated by
+    /// commas.
     pub(super) fn is_repeated(&self) -> bool {
         REPEATABLE_PARAMETERS.iter().any(|name| name == self.name)
     }
@@ -46,7 +47,7 @@ impl Parameter {
         self.schema["type"] == "array"
     }
 
-    /// Returns the parameter as an OpenAPI document contains it.
+    /// Returns the description of the parameter for an OpenAPI document.
     pub(super) fn described(&self, is_required: bool) -> Value {
         let mut described =
             json!({"name": self.name, "in": "query", "description": self.description});
@@ -87,7 +88,7 @@ fn with_default(mut schema: Value, default: impl Into<Value>) -> Value {
     schema
 }
 
-/// Describes a condition on games. Returns `None` if no condition has this name.
+/// Describes a parameter that is a condition on games. Returns `None` if no condition has this name.
 fn condition(name: &str) -> Option<(Value, String)> {
     let condition = condition_name(name);
     let mut selection = Selection::default();
@@ -130,8 +131,8 @@ fn condition(name: &str) -> Option<(Value, String)> {
     Some((schema, help))
 }
 
-/// Describes a parameter that is no condition on games, or that has another meaning at `path`. Returns `None` for other
-/// parameters.
+/// Describes a parameter that is not a condition on games, or that has a special meaning at `path`. Returns `None` for
+/// all other parameters.
 fn own(path: &str, name: &str) -> Option<(Value, String)> {
     let variants: Vec<&str> = VARIANTS
         .split(", ")
