@@ -13,8 +13,9 @@ use crate::{
 
 /// The numbers of games with each result.
 ///
-/// An unfinished game is not a draw, with two exceptions: Lichess's form of the numbers, and sums over counts and games.
-/// Sources of counts contain no unfinished games, because such games were counted as draws or not at all.
+/// An unfinished game is not counted as a draw, with two exceptions: in the form that Lichess's explorer uses, and if
+/// the results of a counts directory are added to those of games. A counts directory contains no unfinished games,
+/// because they were counted as draws or left out when it was made.
 ///
 /// ```
 /// use polybook::{pgn::GameResult, results::{Results, Wdl}};
@@ -235,8 +236,8 @@ impl AddAssign for Results {
     }
 }
 
-/// The numbers of games won, drawn and lost, from the view of one side or of a player. In counts and books, this side
-/// is the side to move.
+/// The numbers of games won, drawn and lost, from the view of one side or of a player. In books and counts directories,
+/// this is the side to move.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Default, Debug, Serialize)]
 pub struct Wdl {
     /// The number of games that the side won.

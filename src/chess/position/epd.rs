@@ -43,9 +43,9 @@ pub fn write_epd<P: Position>(pos: &P, text: &mut Vec<u8>) {
     write_epd_with(pos, EnPassantMode::Legal, text);
 }
 
-/// Returns the EPD of a position, with an en passant square if a pawn has just made a double step to a square next to
-/// an enemy pawn, even if no capture there is legal. The Polyglot key depends on this square, so a position parsed from
-/// the EPD has the same key.
+/// Returns the EPD of a position, from which a position with the same Polyglot key can be parsed. If a pawn has just
+/// made a double step to a square next to an enemy pawn, the EPD contains the en passant square, even if no capture
+/// there is legal, because the key depends on this square.
 pub(crate) fn exact_epd_of<P: Position>(pos: &P) -> String {
     let mut epd = Vec::new();
     write_epd_with(pos, EnPassantMode::PseudoLegal, &mut epd);

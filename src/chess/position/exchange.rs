@@ -1,8 +1,8 @@
-//! Static exchange evaluation: computes the material that a side wins by captures on one square.
+//! Static exchange evaluation: computes how much material a side wins by captures on one square.
 //!
-//! Only legal captures count, so pins and checks are respected, and each side may stop capturing at any time. Unlike
-//! the static exchange evaluation of a chess engine, this one is exact: it does not assume that the least valuable
-//! piece captures first. Captures on other squares and quiet moves are ignored.
+//! Only legal captures count, so pins and checks are respected, and each side may stop capturing at any time. Unlike in
+//! a chess engine, the result is exact: the function does not assume that the least valuable piece captures first.
+//! Captures on other squares and quiet moves are ignored.
 
 use shakmaty::{Color, Move, Position, Role, Square};
 

@@ -1,4 +1,4 @@
-//! Computes the Polyglot key of a position and its identity, the two hashes by which positions are looked up.
+//! Computes the two hashes by which positions are looked up: the Polyglot key and the identity.
 //!
 //! The [key](key) is a Zobrist hash: the exclusive or (XOR) of random numbers for each piece on its square, each
 //! castling right, the en passant file and the side to move. The random numbers are defined by the Polyglot format, and
@@ -40,9 +40,9 @@ fn castle_key(color: Color, side: CastlingSide) -> u64 {
     Zobrist64::zobrist_for_castling_right(color, side).0
 }
 
-/// Returns the number that is XORed into the Polyglot key of `pos` for the right to capture en passant. If an enemy
-/// pawn has just made a double step to a square next to a pawn of the side to move, this is the random number for its
-/// file, even if the capture is illegal. Otherwise it is 0.
+/// Returns the number that is XORed into the Polyglot key of `pos` for the right to capture en passant. This number is
+/// not 0 if an enemy pawn has just made a double step to a square next to a pawn of the side to move, even if the
+/// capture is illegal. It is then the random number for the file of the double step.
 #[inline]
 fn en_passant_key<P: Position>(pos: &P) -> u64 {
     let Some(square) = pos.maybe_ep_square() else {

@@ -1,4 +1,4 @@
-//! The speed, the mode and the rating group of a game, by which opening explorers filter.
+//! Classifies games by speed, mode and rating group, the properties by which opening explorers filter games.
 
 use std::{fmt, str::FromStr};
 
@@ -180,7 +180,7 @@ pub enum UnknownRatingGroup {
     /// The string is not a number. The message also lists `unknown`, which filters accept for games without ratings.
     #[error("use 0, 1000, 1200, 1400, 1600, 1800, 2000, 2200, 2500 or unknown")]
     NotANumber,
-    /// The rating lies inside a group instead of being its lowest rating.
+    /// The rating belongs to a group, but is not its lowest rating.
     #[error("{rating} is in the rating group {group}: use {group}")]
     NotTheLowest {
         /// The rating.

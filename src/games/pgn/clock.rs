@@ -1,4 +1,4 @@
-//! Calculates the time that players take for their moves from the clock comments in their games.
+//! Calculates the time that players take for their moves from the clock times in the comments of a game.
 
 use memchr::memmem;
 use shakmaty::Color;

@@ -186,8 +186,8 @@ fn tagged_boundary(text: &[u8]) -> Option<usize> {
     None
 }
 
-/// Returns `true` if the tag at the offset `at` may belong to a game whose first tag comes earlier. This is the case if
-/// the last line before it that is neither blank nor a comment is a tag, or may be one.
+/// Returns `true` if the tag at the offset `at` may belong to a game whose first tag comes earlier. Examines the last
+/// line before `at` that is neither blank nor a comment. The result is `true` if this line is a tag, or may be one.
 fn line_before_is_tag(text: &[u8], at: usize) -> bool {
     let mut before = &text[..at];
     let mut is_next_to = true;

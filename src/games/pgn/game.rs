@@ -447,8 +447,8 @@ impl<'a> GameReader<'a> {
         self.tags.has_unreadable_result() || (tag.is_none() && self.has_unreadable_marker)
     }
 
-    /// Returns `true` if `text`, which the reader has just returned as a move, is `0-0` at the end of the game. It then
-    /// states the result that both sides lost. Elsewhere, `0-0` is castling.
+    /// Returns `true` if `text`, which the reader has just returned as a move, is `0-0` at the end of the game. There
+    /// it is a result, and means that both sides lost. Elsewhere, `0-0` is castling.
     pub(crate) fn is_double_loss(&mut self, text: &[u8]) -> bool {
         GameResult::is_double_loss(text) && self.is_last(self.at)
     }

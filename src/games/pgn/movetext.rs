@@ -73,7 +73,7 @@ pub enum GameEnd {
 /// The maximum length in bytes of the words at the end of a game that may state its result, such as `White wins`.
 const MAX_WORDS_LENGTH: usize = 64;
 
-/// Damage in the text of a game, such as an unclosed comment, after which the moves cannot be read.
+/// Damage in the text of a game, such as an unclosed comment. The moves after it cannot be read.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Flaw {
     /// The kind of damage.

@@ -1,4 +1,5 @@
-//! Reads the games of PGN files on several threads, and plays their moves. The results have the order of the games.
+//! Reads the games of PGN files and plays their moves on several threads. The results are returned in the order of the
+//! games.
 //!
 //! [`SkippedParts`] warns about parts of an input that were skipped, such as games of unknown variants.
 

@@ -16,7 +16,8 @@ use super::{
 };
 use crate::chess::position::{LineError, UnknownVariant, Variant, game_start, looks_like_move};
 
-/// The maximum length in bytes of a tag's value after its first line: 1 MiB. Most values have a single line.
+/// The maximum length in bytes of the part of a tag's value after its first line: 1 MiB. Most values have a single
+/// line.
 pub(super) const MAX_CONTINUATION_LENGTH: usize = 1 << 20;
 
 /// The maximum length in bytes of a damaged line between the tags of a game, and of several such lines together. If
@@ -48,8 +49,8 @@ used_tags! {
 /// A tag pair of PGN, such as `[White "Tal"]`. The value contains the undecoded bytes of the file.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Tag<'a> {
-    /// The name, which usually consists of letters and digits. Names of tags that polybook uses have the spelling of
-    /// the PGN standard, even if the file contains `[fen "..."]` or `[FEN: "..."]`.
+    /// The name, which usually consists of letters and digits. The names of tags that polybook uses are converted to
+    /// the spelling of the PGN standard, for example if the file contains `[fen "..."]` or `[FEN: "..."]`.
     pub name: &'a [u8],
     /// The text between the quotes, including escapes and line breaks.
     pub value: &'a [u8],
@@ -321,7 +322,7 @@ pub(super) struct BadTagLines {
     start: usize,
     /// The start of the line at which the last search stopped.
     end: usize,
-    /// The start of a line after which no other line begins within [`MAX_BAD_TAG_LENGTH`] bytes.
+    /// The start of a line that no other line follows within [`MAX_BAD_TAG_LENGTH`] bytes.
     long_line: Option<usize>,
 }
 

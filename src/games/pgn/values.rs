@@ -56,7 +56,7 @@ pub enum ConditionError {
     Malformed {
         /// The text of the condition.
         text: String,
-        /// An instruction for writing such a condition.
+        /// Advice on how to write such a condition.
         what: &'static str,
     },
     /// The first day is after the last day, so no game could be admitted.

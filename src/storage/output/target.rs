@@ -158,8 +158,8 @@ impl Target {
         }
     }
 
-    /// Returns an error if the target is a directory that cannot be renamed, such as a mount point, a directory in a
-    /// lower layer of an overlay file system, or another user's directory in a shared directory such as `/tmp`.
+    /// Returns an error if the target is a directory that cannot be renamed. Examples are a mount point, a directory in
+    /// a lower layer of an overlay file system, and another user's directory in a shared directory such as `/tmp`.
     ///
     /// The function tries to rename the target to `trial`, another directory that is not empty. POSIX forbids this, so
     /// the target keeps its name. The error shows whether anything else would prevent a rename: if not, the system

@@ -145,8 +145,8 @@ struct OpenedArchive<R> {
 ///
 /// # Errors
 ///
-/// Returns an error if the archive is damaged, if it contains no PGN file or too many files, if several files in it
-/// have the same name, or if a PGN file in it is encrypted or compressed with an unknown method.
+/// Returns an error if the archive is damaged, contains no PGN file, or contains too many files or several files with
+/// the same name. Also returns an error if a PGN file in it is encrypted or compressed with an unknown method.
 fn open_zip<R: Read + Seek>(path: &Path, mut archive: R) -> Result<OpenedArchive<R>> {
     let ends = ends_of(&mut archive).at(path, "read")?;
     if ends.iter().any(|end| end.members > MAX_MEMBERS) {
@@ -258,8 +258,8 @@ fn described(others: &[String]) -> Option<String> {
 /// for each file.
 const MAX_MEMBERS: u64 = 1 << 16;
 
-/// The number of bytes at the end of a file in which the last record of a zip archive is searched for. Other bytes may
-/// follow the record.
+/// The number of bytes at the end of a file in which the function searches for the last record of a zip archive. Other
+/// bytes may follow the record.
 const SEARCHED_BYTES: u64 = 1 << 20;
 
 /// The values in the last record of a zip archive's table of contents.
