@@ -211,17 +211,17 @@ pub enum Error {
     /// An operation of the operating system failed.
     #[error("cannot {doing} {}", .path.display())]
     Io {
-        /// The file or directory.
+        /// The path of the file or directory.
         path: PathBuf,
         /// The operation that failed, as a verb such as "open", "read" or "write".
         doing: &'static str,
-        /// The reason.
+        /// The error that the operating system reported.
         source: io::Error,
     },
     /// A file or directory cannot be used for the operation, for example because of its format.
     #[error("{}: {problem}", .path.display())]
     File {
-        /// The file or directory.
+        /// The path of the file or directory.
         path: PathBuf,
         /// The kind of the problem.
         kind: ErrorKind,
@@ -231,7 +231,7 @@ pub enum Error {
     /// The value of an option cannot be used for the operation.
     #[error("{option}: {problem}")]
     Option {
-        /// The option.
+        /// The option whose value cannot be used.
         option: NamedOption,
         /// The kind of the problem.
         kind: ErrorKind,
@@ -241,13 +241,13 @@ pub enum Error {
     /// An output, such as an index or a database, already exists, and the operation does not replace it by default.
     #[error("{} exists", .path.display())]
     Exists {
-        /// The file or directory.
+        /// The path of the existing file or directory.
         path: PathBuf,
     },
     /// Another process of polybook is writing the file or directory.
     #[error("{}: another run of polybook is writing this output: wait until that run ends, or choose another output", .path.display())]
     Busy {
-        /// The file or directory.
+        /// The path of the file or directory that is being written.
         path: PathBuf,
     },
     /// The outputs would be empty, which the operation does not permit by default.
@@ -260,7 +260,7 @@ pub enum Error {
     /// example [`HeaderError`](crate::formats::book::header::HeaderError).
     #[error("{}", .path.display())]
     Format {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
         /// The violation, in the error type of the format.
         source: Box<dyn StdError + Send + Sync>,

@@ -148,7 +148,7 @@ pub(crate) struct Taker<T> {
 /// The reason why a [`Taker`] does not accept an item.
 #[derive(Debug)]
 pub(crate) enum Rejected<T> {
-    /// The queue is full. Contains the item.
+    /// The queue is full. Contains the rejected item.
     Full(T),
     /// The consuming thread has ended.
     Ended,
@@ -180,8 +180,8 @@ impl<T> Taker<T> {
 
 /// Starts a thread named `name` that produces items. The thread calls `work`, which sends the items through a
 /// [`Feeder`]. Returns the [`Feed`] that receives the items. The thread belongs to `scope`, so `work` may borrow data.
-/// Sending blocks while `ahead` items are waiting to be received. Sending fails after the feed was dropped; `work`
-/// should then return.
+/// Sending blocks while `ahead` items are waiting to be received. After the feed is dropped, sending fails, and `work`
+/// should return.
 pub(crate) fn start_in<'scope, T: Send + 'scope>(
     scope: &'scope std::thread::Scope<'scope, '_>,
     name: &str,

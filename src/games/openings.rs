@@ -368,7 +368,7 @@ struct OpeningNames {
     openings: Vec<Opening>,
     /// The moves to the positions, in the order of the table.
     lines: Vec<Box<[BookMove]>>,
-    /// The numbers of the positions by their identities.
+    /// Maps the identity of each named position, a 64-bit hash, to its number.
     numbers: FxHashMap<u64, OpeningNumber>,
     /// A set of bits, one for each value of the low [`INDEX_BITS`] bits of an identity. If the bit is clear, no named
     /// position has this value. This saves a lookup in `numbers` for most positions of a game.

@@ -25,9 +25,9 @@ pub enum ColumnType {
 /// A column of a table.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Column {
-    /// The name, which is unique in the table.
+    /// The name of the column, which is unique in the table.
     pub name: &'static str,
-    /// The type of the values.
+    /// The type of the values in the column.
     pub kind: ColumnType,
     /// The location of the value in the JSON document for a row, as a path such as `/opening/eco`. An empty path means
     /// the field with the name of the column.

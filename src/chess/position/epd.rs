@@ -1,9 +1,9 @@
 //! Converts positions to text: FEN, EPD, and an exact form for temporary files.
 //!
-//! The EPD identifies a position in an OOBS database (an SQLite database of an opening book), so positions with equal
-//! [identities](super::identity) must have equal EPDs. Therefore, [`write_epd`] writes the en passant square only if a
-//! capture there is legal. [`fen_of`] also writes it if the capturing pawn is pinned, because the Polyglot key then
-//! depends on it.
+//! The EPD identifies a position in an OOBS database (an SQLite database of the moves in each position), so positions
+//! with equal [identities](super::identity) must have equal EPDs. Therefore, [`write_epd`] writes the en passant square
+//! only if a capture there is legal. [`fen_of`] also writes it if the capturing pawn is pinned, because the Polyglot
+//! key then depends on it.
 
 use shakmaty::{
     Bitboard, CastlingMode, CastlingSide, Color, EnPassantMode, Position, PositionError, Role,

@@ -21,7 +21,7 @@ pub enum LineError {
     Fen {
         /// The FEN as the user wrote it.
         fen: String,
-        /// A description of the fault in the FEN.
+        /// A description of what is wrong with the FEN.
         reason: String,
     },
     /// The FEN belongs to another variant: it contains castling rights that are possible only in Chess960, pieces in

@@ -1,4 +1,4 @@
-//! The variants of chess, their names and rules.
+//! The supported variants of chess, with their names and rules.
 
 use std::{fmt, path::Path, str::FromStr};
 

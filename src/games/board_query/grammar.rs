@@ -72,7 +72,7 @@ fn expected<T>(input: &QueryText<'_>, what: &str) -> Parsed<T> {
     )
 }
 
-/// Parses a whole query.
+/// Parses the text of a whole query.
 pub(super) fn parse(text: &str) -> Result<Node, Fault> {
     let mut input = Stateful {
         input: LocatingSlice::new(text),

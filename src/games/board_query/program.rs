@@ -18,7 +18,7 @@ use super::{
 /// An upper bound for the number of half-moves of a game. The text of a game has at most 16 MiB.
 const MAX_PLIES: i64 = 1 << 24;
 
-/// A number that is computed from a position.
+/// An expression whose value in a position is a number, such as a number of pieces.
 #[derive(Debug)]
 enum Number {
     Constant(i64),
@@ -30,7 +30,7 @@ enum Number {
     Sum(Vec<(bool, Number)>),
 }
 
-/// A test of a position.
+/// A test that passes or fails in a position.
 #[derive(Debug)]
 enum Test {
     /// At least one of these pieces is on one of these squares.
@@ -63,7 +63,7 @@ enum Slot {
     For(Test, u32),
 }
 
-/// A compiled query.
+/// A compiled board query.
 #[derive(Debug)]
 pub(super) struct Program {
     slots: Vec<Slot>,

@@ -100,7 +100,7 @@ impl From<Error> for RequestFailure {
     }
 }
 
-/// A client of one service.
+/// A client that sends requests to one of the supported websites.
 #[derive(Debug)]
 pub(super) struct ServiceClient<'a> {
     agent: Agent,
@@ -438,7 +438,7 @@ impl<'a> ServiceClient<'a> {
 struct PacedReader<R, N> {
     body: R,
     now: N,
-    /// The time since which bytes are counted.
+    /// The beginning of the period in which bytes are counted.
     start: Instant,
     bytes: u64,
 }

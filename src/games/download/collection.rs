@@ -65,7 +65,7 @@ struct Spool {
 #[derive(Default, Debug)]
 struct OldGames {
     games: u64,
-    /// The hashes of the URLs of the games.
+    /// The hashes of the URLs of the games, by which a game is recognized.
     addresses: FxHashSet<u64>,
     /// The number of games of each account.
     of_accounts: Vec<u64>,
@@ -117,7 +117,7 @@ pub(super) enum Arrival {
     NewestFirst,
 }
 
-/// The result of [`Collection::add`].
+/// The result of adding a game with [`Collection::add`].
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) struct Added {
     /// Whether the game was added. If it was not, it does not meet the conditions, or the file already contained it.

@@ -34,9 +34,9 @@ use crate::{
 /// A website from which games can be downloaded.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Service {
-    /// lichess.org
+    /// The website lichess.org.
     Lichess,
-    /// Chess.com
+    /// The website Chess.com.
     ChessCom,
 }
 
@@ -76,7 +76,7 @@ impl Service {
 /// ```
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Account {
-    /// The service.
+    /// The website to which the account belongs.
     pub service: Service,
     /// The name of the player: letters, digits, hyphens and underscores.
     name: String,

@@ -183,9 +183,9 @@ pub enum UnknownRatingGroup {
     /// The rating belongs to a group, but is not its lowest rating.
     #[error("{rating} is in the rating group {group}: use {group}")]
     NotTheLowest {
-        /// The rating.
+        /// The rating that is not the lowest one of a group.
         rating: u32,
-        /// The group that contains the rating.
+        /// The group to which the rating belongs.
         group: RatingGroup,
     },
 }

@@ -43,7 +43,7 @@ const MAX_CANDIDATES: usize = 64;
 /// A part of a PGN stream that contains only whole games.
 #[derive(Debug)]
 pub struct Batch {
-    /// The bytes of the games.
+    /// The text of the games.
     pub text: Vec<u8>,
     /// The offset of the first byte of `text` in the decompressed stream.
     pub offset: u64,

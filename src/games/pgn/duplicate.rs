@@ -90,8 +90,8 @@ pub(crate) struct DateAndId {
 /// The number of bits of the hash of a Lichess id. Together with the bits of the date, they make up 64 bits.
 const ID_BITS: u32 = 64 - 16 - 4 - 5;
 
-/// The maximum number of groups that a game is compared with. It bounds the time for hostile inputs. A game that agrees
-/// with none of so many groups is a duplicate only of games with exactly its date and id.
+/// The maximum number of groups that a game is compared with. It bounds the time for hostile inputs. If a game agrees
+/// with none of this number of groups, it is a duplicate only of games with exactly its date and id.
 pub(crate) const MAX_COMPARED_GROUPS: usize = 256;
 
 /// The group of duplicates that a game belongs to. Games with equal moves, players and result may form several groups,

@@ -76,7 +76,7 @@ const MAX_WORDS_LENGTH: usize = 64;
 /// Damage in the text of a game, such as an unclosed comment. The moves after it cannot be read.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Flaw {
-    /// The kind of damage.
+    /// The kind of damage, such as an unclosed comment.
     pub reason: FlawKind,
     /// The offset at which the damage begins, in the text passed to [`GameReader::new`](super::GameReader::new). Add
     /// the offset of the [`Batch`](super::Batch) to get the offset in the file.
@@ -102,9 +102,9 @@ pub enum FlawKind {
         if *is_black { "..." } else { "" }
     )]
     NoStart {
-        /// The number of the move.
+        /// The number of the first move, as the text contains it.
         number: u32,
-        /// Whether the move is Black's.
+        /// Whether the first move is Black's.
         is_black: bool,
     },
     /// The number 1 of White's first move follows other moves of the game. Either another game begins there, or the
@@ -675,10 +675,9 @@ impl<'a> GameReader<'a> {
         }
     }
 
-    /// Ends the current game if its first move has a number greater than that of a game's first move, but no tag
-    /// contains the starting position. In this case, skips the moves and returns the token for the end of the game.
-    /// Otherwise returns `None`. `offset` is the offset of the number. The caller must not have read a move of the
-    /// game.
+    /// Ends the current game if the number at `offset` shows that its first moves are missing, and no tag contains a
+    /// starting position. In this case, skips the moves and returns the token for the end of the game. Otherwise
+    /// returns `None`. The caller must not have read a move of the game yet.
     fn end_before_late_move(&mut self, offset: usize) -> Option<Token<'a>> {
         if self.depth > 0 || self.is_broken || self.tags().fen().is_some() {
             return None;
@@ -941,6 +940,9 @@ impl<'a> GameReader<'a> {
     /// Returns `true` if the move at the current offset was certainly played in the game. An annotation at `offset`
     /// precedes the move. If this annotation is a sign such as ∆ ("with the idea"), the move may be only an idea of the
     /// annotator.
+    ///
+    /// The move was certainly played if a move number precedes the annotation, as in `2. ∆ Nf3`, or if a move would
+    /// otherwise be missing between two move numbers, as in `1. e4 ∆ e5 2.`.
     fn is_next_move(&self, offset: usize) -> bool {
         let (before, word) = last_word(self.text.behind(self.game, offset));
         let first = match leading_number(word) {

@@ -27,9 +27,9 @@ const MAX_COUNTED: usize = 10_000;
 const MAX_MATCHED: usize = 100;
 /// The maximum length in bytes of a name that is kept for a message. A PGN file may contain names of several megabytes.
 const MAX_NAME_BYTES: usize = 200;
-/// The maximum number of comparisons of a name in a game with a name in a filter, made to find similar names until a
-/// name in a game matches. The limit keeps the total time below about two seconds, and the memory for the hashes of the
-/// names below about 16 MiB.
+/// The maximum number of comparisons in a search for names that are similar to a name in a filter. Each comparison
+/// compares a name in a game with a name in the filter. The limit keeps the time of the search below about two seconds,
+/// and the memory for the hashes of the names below about 16 MiB.
 const MAX_COMPARISONS: usize = 1_000_000;
 /// The maximum number of names that the message from [`PlayerNames::note`] lists.
 const MAX_LISTED: usize = 4;
@@ -55,7 +55,7 @@ pub(crate) struct NearestNames {
 struct SimilarName {
     likeness: u32,
     games: u64,
-    /// The edit distance between the whole names.
+    /// The edit distance between the two whole names.
     distance: usize,
     name: String,
 }

@@ -45,7 +45,7 @@ pub struct Games<'a> {
 /// The number of games that were read from all inputs, and descriptions of everything that was skipped.
 #[derive(Debug, Default)]
 pub(crate) struct ReadGames {
-    /// The number of games.
+    /// The number of games in all inputs.
     pub games: u64,
     /// The numbers of games that were skipped because their variant is unknown.
     pub unknown_variants: UnknownVariants,

@@ -1,4 +1,4 @@
-//! The result of a game.
+//! Parses the results of games.
 
 use memchr::memchr_iter;
 use shakmaty::Color;

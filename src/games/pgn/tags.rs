@@ -168,9 +168,9 @@ impl<'a> Tags<'a> {
         }
     }
 
-    /// Returns `true` if a tag named `name` that follows these tags probably belongs to the same game. This is the case
-    /// if `name` is not `Event` and these tags contain no tag with this name: the tags of the next game usually begin
-    /// with `Event`, or with the same tag as those of this game.
+    /// Returns `true` if `name` is not `Event` and these tags contain no tag named `name`. A tag with this name that
+    /// follows these tags then probably belongs to the same game, because the tags of the next game usually begin with
+    /// `Event`, or with the same tag as those of this game.
     pub(super) fn lacks_name(&self, name: &[u8]) -> bool {
         name != b"Event" && self.get(name).is_none()
     }
@@ -256,9 +256,9 @@ pub(super) fn damaged_start_tag(line: &[u8]) -> Option<Tag<'_>> {
 pub(super) enum NextLines<'a> {
     /// A tag pair follows. Other lines may precede it, but no blank line.
     Tag {
-        /// The tag.
+        /// The tag pair that follows.
         tag: Tag<'a>,
-        /// The offset of the bracket of the tag.
+        /// The offset of the opening bracket of the tag.
         at: usize,
         /// Whether a line before the tag looks like moves or contains a comment that is not closed on the line.
         may_end_tags: bool,

@@ -54,7 +54,7 @@ pub enum ConditionError {
     /// The text of a condition cannot be parsed.
     #[error("cannot read \"{text}\": {what}")]
     Malformed {
-        /// The text of the condition.
+        /// The text of the condition, as the user wrote it.
         text: String,
         /// Advice on how to write such a condition.
         what: &'static str,
@@ -64,9 +64,9 @@ pub enum ConditionError {
         "the first date, {since}, is later than the last date, {until}: exchange the two dates"
     )]
     Dates {
-        /// The first day.
+        /// The first day on which a game may have been played.
         since: Date,
-        /// The last day.
+        /// The last day on which a game may have been played.
         until: Date,
     },
     /// The lowest rating is above the highest rating, so no game could be admitted.
@@ -74,23 +74,23 @@ pub enum ConditionError {
         "the lowest rating, {min}, is higher than the highest rating, {max}: exchange the two ratings"
     )]
     Ratings {
-        /// The lowest rating.
+        /// The lowest rating that a game may have.
         min: u32,
-        /// The highest rating.
+        /// The highest rating that a game may have.
         max: u32,
     },
     /// The condition requires a player, but no player is given.
     #[error("{condition} is a condition on the player: also give the name of a player")]
     NeedsPlayer {
-        /// The name of the condition.
+        /// The name of the condition that requires a player, such as `color`.
         condition: &'static str,
     },
     /// A query to an index contains too many names of one player.
     #[error("{names} names are too many: give at most {most}")]
     TooManyNames {
-        /// The number of names.
+        /// The number of names in the query.
         names: usize,
-        /// The maximum number of names.
+        /// The maximum number of names in a query.
         most: usize,
     },
 }

@@ -87,24 +87,24 @@ impl Spelling {
 pub enum Form {
     /// `true` or `false`.
     Switch,
-    /// One of several words.
+    /// One of these words.
     Choice(&'static [&'static str]),
-    /// A number up to a maximum.
+    /// A whole number up to this maximum.
     Number(u32),
-    /// A value without blanks.
+    /// A value without blanks, such as a date.
     Value,
     /// Values that are separated by commas. Contains the value of a command-line option that is given without one, or
     /// `None` if the option always needs a value.
     List(Option<&'static str>),
     /// Several values, each of which is given separately.
     Values,
-    /// A text.
+    /// Any text.
     Text,
     /// Several texts, each of which is given separately.
     Texts,
-    /// The name of an event.
+    /// The name of an event, which may contain blanks.
     Name,
-    /// Names of a player.
+    /// Several names of one player.
     Names,
 }
 
@@ -182,11 +182,11 @@ impl Lacking {
 pub struct Field<'a> {
     /// The name of the condition, such as `min-elo`.
     pub name: &'static str,
-    /// The form of the value.
+    /// The form of the condition's value, such as a number or a list.
     pub form: Form,
     /// The placeholder for the value in the help text, such as `N`.
     pub value_name: &'static str,
-    /// The help text.
+    /// The help text of the condition.
     pub help: &'static str,
     pub(super) lacking: Lacking,
     /// The current value of the condition. Empty if the condition is not set.
@@ -235,7 +235,7 @@ pub struct ConditionValue {
     /// The name of the condition, such as `min-elo`.
     pub name: &'static str,
     form: Form,
-    /// The values. A switch has the value `true`.
+    /// The values of the condition as text. A condition that is a switch has the value `true`.
     pub texts: Vec<String>,
 }
 
@@ -764,7 +764,7 @@ fn floor(text: &str) -> Result<String, String> {
     }
 }
 
-/// Parses a result in its usual spelling.
+/// Parses a result in its most common spelling. Returns `None` for any other spelling.
 fn token(text: &str) -> Option<WantedResult> {
     match text {
         "win" => Some(WantedResult::Win),

@@ -78,7 +78,7 @@ pub struct Selection {
     pub white: Vec<String>,
     /// The names of the player with the black pieces.
     pub black: Vec<String>,
-    /// The name of the event.
+    /// The name of the event in which the game was played.
     pub event: Option<String>,
     /// The admitted ranges of ECO codes in the tag `ECO`. If the list is empty, all games are admitted.
     pub eco: Vec<EcoRange>,
@@ -116,10 +116,10 @@ pub struct Selection {
 /// Whether all copies of a game in the input count, or only the first.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub enum Duplicates {
-    /// Each copy counts.
+    /// Each copy of a game counts.
     #[default]
     All,
-    /// Only the first copy that is admitted counts.
+    /// Only the first copy of a game that is admitted counts.
     Once,
 }
 
@@ -166,7 +166,7 @@ pub enum Evaluator {
     Games,
     /// Games in PGN that are read one by one, so that duplicates are not recognized.
     EachGame,
-    /// The explorer's index of games.
+    /// The explorer's index, which contains individual games.
     Index,
     /// Numbers of games by speed, rating group and month, in a counts directory or in the explorer's index of such
     /// numbers.

@@ -146,9 +146,9 @@ impl Target {
     /// Returns an error if this user may not rename or replace the target file, for example because it belongs to
     /// another user in a shared directory such as `/tmp`.
     ///
-    /// The function calls the system's operation for removing an empty directory on the target. Linux first checks
-    /// whether the user may remove the target, and refuses only then because it is a file. Other systems may report the
-    /// problem only when the output is renamed.
+    /// The function tries to remove the target as if it were an empty directory. Linux first checks whether the user
+    /// may remove the target, and only then refuses because it is a file. Other systems may report the problem only
+    /// when the output is renamed.
     pub(super) fn refuse_fixed_file(&self) -> Result<()> {
         match fs::remove_dir(&self.path) {
             Err(err) if cfg!(unix) && err.kind() == io::ErrorKind::PermissionDenied => {

@@ -141,7 +141,7 @@ pub(crate) trait Record: Copy + Ord + Default + Send + Sync + Debug + 'static {
 
 /// An algorithm that folds sorted records, for example by adding up the numbers in equal neighbors.
 pub(crate) trait Fold: Default {
-    /// The type of the records.
+    /// The type of the records that are folded.
     type Record;
 
     /// Adds the next record. The caller must pass the records in ascending order. Passes each folded record to `out` as

@@ -504,7 +504,7 @@ pub(crate) struct Merge<'a, T> {
     /// The sequences that have not ended. Each is paired with the items that were read from it and have not been moved
     /// to `ready`.
     sources: Vec<(Refill<'a, T>, Vec<T>)>,
-    /// The next items to yield, in ascending order.
+    /// The next items that the merge yields, in ascending order.
     ready: VecDeque<T>,
 }
 

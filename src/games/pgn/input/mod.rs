@@ -209,11 +209,11 @@ impl Input {
     /// Returns the number of bytes of memory to reserve for decompressing the input. `memory` is the memory budget in
     /// bytes.
     ///
-    /// For a zstd file that needs more than 8 MiB, which it states in its first bytes, the result is the memory that it
-    /// needs, but at most half of the budget. If several frames of a zstd file can be decompressed at the same time,
-    /// the result is the memory for this, at most a quarter of the budget. For a pipe, which cannot be examined in
-    /// advance, the result is an eighth of the budget. For all other files, the result is 0, because they need little
-    /// memory.
+    /// A zstd file states in its first bytes how much memory it needs. If this is more than 8 MiB, the result is this
+    /// amount, but at most half of the budget. If several frames of any other zstd file can be decompressed at the same
+    /// time, the result is the memory for this, but at most a quarter of the budget. For a pipe, which cannot be
+    /// examined in advance, the result is an eighth of the budget. For all other files, the result is 0, because they
+    /// need little memory.
     pub fn unpacking_memory(&self, memory: usize) -> usize {
         let most = memory / usize::from(self.unpacking_divisor());
         let (Some(path), Some(_)) = (&self.path, self.size()) else {

@@ -132,7 +132,7 @@ impl<R: Seek> Seek for CountingReader<R> {
 /// An opened zip archive.
 struct OpenedArchive<R> {
     archive: ZipArchive<R>,
-    /// The indices of the `.pgn` files.
+    /// The indices in the archive of the `.pgn` files.
     members: Vec<usize>,
     /// The names of the other files, which are not read.
     others: Vec<String>,
