@@ -1,4 +1,4 @@
-//! Files that contain positions: how each format is laid out, opened, written, merged and verified.
+//! Reads, writes, merges and verifies the formats of files that contain positions.
 
 pub mod book;
 #[cfg(feature = "games")]

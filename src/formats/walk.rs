@@ -1,14 +1,14 @@
-//! Walks from a position through the moves of a source.
+//! Walks from a position through the moves of a source, such as a book, a database or an index.
 //!
-//! A [`MoveSource`] returns the moves of a position. A [`Tree`] visits all positions that these moves reach, in one
-//! of several [orders](Order). If several moves lead to the same position, the tree continues after only one of
-//! them. [`Limits`] bound how far a walk goes. Wrappers such as
-//! [`Replies`] and [`LinesOf`] add the opponent's moves to a source that contains the moves of only one side.
+//! A [`MoveSource`] returns the moves of a position. A [`Tree`] visits all positions that these moves reach, in one of
+//! several [orders](Order). If several moves lead to the same position, the tree continues after only one of them.
+//! [`Limits`] bound how far a walk goes. Wrappers such as [`Replies`] and [`LinesOf`] add the opponent's moves to a
+//! source that contains the moves of only one side.
 //!
 //! A tree keeps a stack of tasks instead of recursing, because lines may have thousands of half-moves.
 //!
-//! If the length of lines is limited, a walk [level by level](Order::Levels) comes first. For each position, it chooses
-//! the one move after which the tree continues the position.
+//! If the length of lines is limited, a walk [level by level](Order::Levels) is made first. It determines after which
+//! of the moves to a position the tree continues.
 
 use std::{cell::Cell, rc::Rc};
 
@@ -30,12 +30,12 @@ use crate::{
 pub struct TreeMove {
     /// The move.
     pub mv: Move,
-    /// The weight of the move. In a database, it is the weight that a book would assign to the move, before scaling.
-    /// In an index, it is the number of games.
+    /// The weight of the move. For a database, this is the weight that the move would get in a book, before scaling.
+    /// For an index, it is the number of games.
     pub weight: u64,
     /// The results of the games, or `None` if the source stores only weights.
     pub results: Option<Results>,
-    /// Whether the source contains the move. If not, [`Replies`] or [`LinesOf`] added the move.
+    /// Whether the source contains the move. Otherwise, [`Replies`] or [`LinesOf`] added it.
     pub is_in_source: bool,
     /// The evaluation of the position after the move, or `None` if it is unknown or the source has no
     /// [evaluations](EvaluatedSource).
@@ -44,7 +44,7 @@ pub struct TreeMove {
 
 impl TreeMove {
     /// Creates a move that the source contains, without an evaluation. `weight` is the weight of the move in the
-    /// source. `results` contains the results of its games, or `None` if the source stores only weights.
+    /// source. `results` contains the results of the games with the move, or `None` if the source stores only weights.
     pub(crate) fn without_evaluation(mv: Move, weight: u64, results: Option<Results>) -> TreeMove {
         TreeMove {
             mv,
@@ -78,27 +78,27 @@ pub trait MoveSource {
     /// Returns an error if a file cannot be read.
     fn moves(&self, pos: &Keyed<VariantPosition>) -> Result<Vec<TreeMove>>;
 
-    /// Returns a number that identifies the position `pos`. A walk uses it to recognize positions that it has already
-    /// visited. By default, returns the [identity](Keyed::identity), which ignores an en passant right that no legal
-    /// move uses.
+    /// Returns a number that identifies the position `pos`, by which a walk recognizes positions that it has already
+    /// visited. The default implementation returns the [identity](Keyed::identity), which ignores an en passant right
+    /// that no legal move uses.
     ///
     /// Two positions that differ only in such a right can have different Polyglot keys. A source that stores moves by
-    /// Polyglot key may contain different moves for them. Such a source returns the [exact
+    /// Polyglot key may contain different moves for these positions, and must return the [exact
     /// identity](Keyed::exact_identity) instead.
     fn position_id(&self, pos: &Keyed<VariantPosition>) -> u64 {
         pos.identity()
     }
 
-    /// Returns `true` only if the source certainly contains no move for positions with the given Polyglot key. The
-    /// function reads no file, so it may return `false` even if the source contains no such move. By default, returns
+    /// Returns `true` if the source is known to contain no move for positions with the given Polyglot key. No file is
+    /// read, so the result may be `false` even if the source contains no such move. The default implementation returns
     /// `false`.
     fn lacks(&self, _key: u64) -> bool {
         false
     }
 
     /// Returns an error if another program has changed the file of the source since it was opened. A walk calls this
-    /// function at its end, because it may have read some moves before such a change and others after it. By default,
-    /// does nothing.
+    /// function at its end, because it may have read some moves before such a change and others after it. The default
+    /// implementation does nothing.
     ///
     /// # Errors
     ///
@@ -108,8 +108,8 @@ pub trait MoveSource {
     }
 }
 
-/// A source that changes the moves of one other source. It implements only this trait; [`MoveSource`] follows from it,
-/// so every question about a position that the wrapper does not change reaches the inner source.
+/// A source that changes the moves of another source. Every `SourceWrapper` also implements [`MoveSource`]: all
+/// functions that the wrapper does not change are forwarded to the inner source.
 pub trait SourceWrapper {
     /// The inner source.
     type Inner: MoveSource + ?Sized;
@@ -121,8 +121,8 @@ pub trait SourceWrapper {
     /// Returns the inner source.
     fn inner(&self) -> &Self::Inner;
 
-    /// Returns the moves of this source for the position `pos`. `moves` contains those of the inner source. By default,
-    /// returns these.
+    /// Returns the moves of this source for the position `pos`. `moves` contains the moves of the inner source, which
+    /// the default implementation returns unchanged.
     ///
     /// # Errors
     ///
@@ -159,8 +159,9 @@ impl<W: SourceWrapper> MoveSource for W {
 }
 
 /// A source that adds replies to the inner source `S`. If `S` contains no moves for a position, this source returns
-/// every legal move after which `S` contains moves. In all other positions, it returns the moves of `S`. A walk through
-/// a book for one side can thus continue after any reply of the opponent to which the book has an answer.
+/// every legal move after which `S` contains moves. In all other positions, it returns the moves of `S`. With these
+/// replies, a walk through a book for one side can continue after every reply of the opponent to which the book has an
+/// answer.
 #[derive(Debug)]
 pub struct Replies<S>(pub S);
 
@@ -181,7 +182,7 @@ impl<S: MoveSource> SourceWrapper for Replies<S> {
     }
 }
 
-/// A source of the lines that a player prepares for one color, which is the second field. If this color is to move, it
+/// A source of the lines that a player prepares for one color, the second field. If this color is to move, the source
 /// returns the moves of the inner source `S`. If the opponent is to move, it returns every legal move to which `S`
 /// contains an answer.
 #[derive(Debug)]
@@ -204,9 +205,9 @@ impl<S: MoveSource> SourceWrapper for LinesOf<S> {
     }
 }
 
-/// Creates three sources from `source`: [`Replies`], and [`LinesOf`] for White and for Black. A book for one side
-/// contains no moves of the opponent, and these sources add them in different ways. Together, walks through the three
-/// sources reach every position that the lines of `source` can reach.
+/// Creates three sources from `source`: [`Replies`], and [`LinesOf`] for White and for Black. These sources differ in
+/// which moves of the opponent they add, because a book for one side contains no such moves. Together, walks through
+/// the three sources reach every position on the lines of `source`.
 pub(crate) fn sources_of_all_lines<'a>(
     source: &'a impl MoveSource,
 ) -> [Box<dyn MoveSource + 'a>; 3] {
@@ -221,7 +222,7 @@ pub(crate) fn sources_of_all_lines<'a>(
 /// `source` may contain the moves of only one side, the walk also follows any legal move to which `source` contains an
 /// answer. The walk stops when `visit` returns `false`.
 ///
-/// A position may be visited several times. `memory` is the memory budget, and `meter` receives the progress.
+/// A position may be visited several times. `memory` is the memory budget, and `meter` shows the progress.
 pub(crate) fn each_position(
     source: &impl MoveSource,
     starts: impl IntoIterator<Item = Result<VariantPosition>>,
@@ -320,8 +321,8 @@ fn moves_along(path: &[VariantPosition]) -> Vec<Move> {
     moves.collect()
 }
 
-/// A source that returns the moves of the inner source `S` until `is_done` is set. After that, it returns no moves. A
-/// walk through this source can thus be ended early.
+/// A source that returns the moves of the inner source `S` until `is_done` is set. After that, it returns no moves, so
+/// that a walk through this source ends early.
 struct UntilDone<'a, S> {
     source: &'a S,
     is_done: &'a Cell<bool>,
@@ -336,9 +337,9 @@ impl<S: MoveSource> MoveSource for UntilDone<'_, S> {
         }
     }
 
-    /// Returns the exact identity of the position. The inner source may store moves by Polyglot key, and may then
-    /// contain different moves for two positions that have the same identity but different keys. Such positions have
-    /// different exact identities.
+    /// Returns the exact identity of the position. The inner source may store moves by Polyglot key, and so contain
+    /// different moves for two positions with the same identity but different keys. Such positions have different exact
+    /// identities.
     fn position_id(&self, pos: &Keyed<VariantPosition>) -> u64 {
         pos.exact_identity()
     }
@@ -353,9 +354,8 @@ impl<S: MoveSource> MoveSource for UntilDone<'_, S> {
 }
 
 /// Returns the legal moves of `pos` after which `source` contains an answer, sorted for display. `known` contains the
-/// moves that `source` itself contains in `pos`. Moves in `known` that have an answer come first, in descending order
-/// of their numbers of games. The other moves follow, in descending order of the total number of games of their
-/// answers.
+/// moves that `source` itself contains in `pos`. Moves in `known` come first, sorted by their numbers of games in
+/// descending order. The other moves follow, sorted by the total numbers of games of their answers in descending order.
 fn replies_with_answers(
     source: &impl MoveSource,
     pos: &Keyed<VariantPosition>,
@@ -431,9 +431,8 @@ impl<A: MoveSource, B: MoveSource> MoveSource for Union<A, B> {
         Ok(moves)
     }
 
-    /// Returns the id that both inner sources give to the position. If their ids differ, one of the sources
-    /// distinguishes positions by their Polyglot keys. In this case, returns the exact identity, which also
-    /// distinguishes these positions.
+    /// Returns the id of the position if both inner sources agree on it. Otherwise, one of the sources distinguishes
+    /// positions by their Polyglot keys, so the exact identity is returned, which also distinguishes such positions.
     fn position_id(&self, pos: &Keyed<VariantPosition>) -> u64 {
         let id = self.0.position_id(pos);
         if id == self.1.position_id(pos) {
@@ -473,15 +472,15 @@ impl<S: MoveSource + ?Sized> SourceWrapper for Box<S> {
 /// every move of its source, in lines of up to [`Limits::MAX_PLIES`] half-moves.
 #[derive(Clone, PartialEq, Default, Debug)]
 pub struct Limits {
-    /// The greatest length of a line in half-moves. If it is set, an additional walk finds every position within this
-    /// length, and the tree continues each position at the end of a shortest line. If it is `None`, the tree
-    /// continues each position where the walk first reaches it.
+    /// The maximum length of a line in half-moves. If it is set, the tree contains every position within this length:
+    /// an additional walk finds a shortest line to each position, at the end of which the tree continues. If it is
+    /// `None`, the tree continues each position where the walk first reaches it.
     pub max_ply: Option<usize>,
     /// The minimum weight of a move.
     pub min_weight: u64,
     /// The minimum share of a move in the total weight of the moves of its position, in percent.
     pub min_share: f64,
-    /// The minimum number of games of a move. It does not apply to a source without results.
+    /// The minimum number of games of a move. This limit is ignored for a source without results.
     pub min_game: u64,
     /// The maximum number of moves of the whole tree, or `None` for no limit.
     pub moves: Option<u64>,
@@ -489,21 +488,22 @@ pub struct Limits {
     pub memory: Memory,
 }
 
-/// A move that the limits of a tree allow, with two shares: the share of the move in the total weight of its position,
-/// and the estimated share of the whole tree that follows the move.
+/// A move that the limits of a tree allow, with its share of the total weight of its position, and the estimated share
+/// of the whole tree that follows the move.
 #[derive(Clone, Debug)]
 struct LimitedMove {
     pub mv: TreeMove,
-    /// The total weight of the moves of its position.
+    /// The total weight of the moves in the position.
     pub sum: u64,
     /// The share of the move in the total weight of the moves of its position, in percent.
     pub share: f64,
-    /// The estimated share of the whole tree that follows the move, from 0 to 1. It is used to measure progress.
+    /// The estimated share of the whole tree that follows the move, from 0 to 1. This share is used to measure
+    /// progress.
     pub portion: f64,
 }
 
 impl Limits {
-    /// The maximum length of any line, in half-moves. It applies if [`Limits::max_ply`] is greater or not set.
+    /// The maximum length of any line, in half-moves, if [`Limits::max_ply`] is greater or not set.
     pub const MAX_PLIES: usize = 4096;
 
     /// Returns the maximum length of a line that these limits allow, in half-moves.
@@ -514,8 +514,7 @@ impl Limits {
     }
 
     /// Returns the moves of a position that are within the limits. `portion` is the estimated share of the whole tree
-    /// that follows the position, from 0 to 1. It is divided among the returned moves, in order to measure the
-    /// progress.
+    /// that follows the position, from 0 to 1. It is divided among the returned moves, to measure the progress.
     fn choices(
         &self,
         source: &impl MoveSource,
@@ -568,8 +567,8 @@ pub enum Order {
     },
     /// All moves of a position, and then everything after each of them.
     Positions,
-    /// Breadth first: all moves of the positions at one depth, before those of the positions after them. The walk
-    /// reaches each position by a shortest line. Positions that wait for the next level are spilled to temporary
+    /// Breadth first: the moves of all positions at one depth, before the moves of the positions at the next depth. The
+    /// walk reaches each position by a shortest line. Positions that wait for the next level are spilled to temporary
     /// files.
     Levels,
 }
@@ -585,9 +584,9 @@ pub struct Branch<'a> {
     pub mv: &'a TreeMove,
     /// The position after the move.
     pub after: &'a Keyed<VariantPosition>,
-    /// The total weight of the moves of its position.
+    /// The total weight of the moves in the position `pos`.
     pub(crate) sum: u64,
-    /// The share of the move in the total weight of the moves of its position, in percent.
+    /// The share of the move in the total weight of the moves in the position `pos`, in percent.
     pub share: f64,
     /// Whether the move is a transposition: another move leads to the same position, and the tree continues from this
     /// position only after that other move.
@@ -597,7 +596,7 @@ pub struct Branch<'a> {
 /// An event of a walk through a tree of opening moves.
 #[derive(Clone, Debug)]
 pub enum TreeEvent<'a> {
-    /// A game begins. Contains the moves from the start of the tree up to the first new move of the game.
+    /// A game begins. Holds the moves from the start of the tree that precede the first new move of the game.
     Game(&'a [Move]),
     /// The moves of a position follow. This event occurs only with [`Order::Positions`] and [`Order::Levels`].
     Position {
@@ -640,8 +639,8 @@ impl<'a, S: MoveSource> Tree<'a, S> {
     }
 
     /// Omits the weights and shares of the moves of `side` when the tree is written as text or PGN. For example, the
-    /// weights of the opponent's moves in a repertoire do not say how often opponents play these moves. `None` keeps
-    /// all weights.
+    /// weights of the opponent's moves in a repertoire do not tell how often opponents play these moves. If `side` is
+    /// `None`, no weights are omitted.
     pub fn without_weights_of(self, side: Option<Color>) -> Tree<'a, S> {
         Tree {
             unweighted: side,
@@ -718,11 +717,12 @@ impl TreeNode {
     }
 }
 
-/// A task on the stack of a walk. The walk does not use recursion, because lines may be too long for it.
+/// A task on the stack of a walk, which does not use recursion because lines may be very long.
 enum Task {
     /// Visit the moves of a position.
     Expand(Rc<TreeNode>),
-    /// Visit a move of a position and everything after it. The number is how many nested variations contain the move.
+    /// Visit a move of a position and everything after it. The number is the number of nested variations that contain
+    /// the move.
     Branch(Rc<TreeNode>, LimitedMove, usize),
     Open,
     Close,
@@ -818,7 +818,7 @@ impl<'a, 'm, S: MoveSource> TreeWalk<'a, 'm, S> {
         Ok(())
     }
 
-    /// Appends a position to the next level, if the limits allow moves in it.
+    /// Appends a position to the next level, if the limits allow moves from this position.
     fn push_to_level(&mut self, node: &TreeNode) -> Result<()> {
         if node.ply >= self.limits.plies() {
             self.done.add(node.portion);
@@ -957,7 +957,8 @@ impl<'a, 'm, S: MoveSource> TreeWalk<'a, 'm, S> {
     /// Visits the move `choice` in the position `node`. `nesting` is the number of variations that enclose the move.
     ///
     /// Returns the position after the move if the walk continues there. Returns `None` if a limit is reached, or if the
-    /// move is a transposition: the walk then continues from the position only after another move that leads to it.
+    /// move is a transposition, which means that the walk continues from the position only after another move that
+    /// leads to it.
     fn visit(
         &mut self,
         node: &Rc<TreeNode>,
@@ -998,7 +999,7 @@ impl<'a, 'm, S: MoveSource> TreeWalk<'a, 'm, S> {
     }
 }
 
-/// The number of bytes of memory in which a walk in [`Order::Levels`] keeps the positions of one level. Further positions are
+/// The number of bytes of one level's positions that a walk in [`Order::Levels`] keeps in memory. Further positions are
 /// written to a temporary file.
 const LEVEL_IN_MEMORY: usize = 1 << 16;
 
@@ -1011,7 +1012,7 @@ fn new_level(limits: &Limits) -> ByteRun {
 /// transposition, or ends the line.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 enum AfterMove {
-    /// The tree continues the position after the move.
+    /// The tree continues from the position after the move.
     Expanded,
     /// The tree continues from the position after the move only after another move that leads to this position.
     Transposition,
@@ -1022,10 +1023,10 @@ enum AfterMove {
 /// The rule that decides where a walk continues if several moves lead to the same position. The walk continues after
 /// one of these moves, and marks the others as transpositions.
 enum Expansion {
-    /// The walk continues after the first of these moves that it visits.
+    /// The walk continues after the first of the moves that it visits.
     First { met: SpillingSet, plies: usize },
-    /// The walk continues after a move at the end of a shortest line: the first of these moves that a walk in
-    /// [`Order::Levels`] visits.
+    /// The walk continues after the move that ends a shortest line to the position. This is the first of the moves that
+    /// a walk in [`Order::Levels`] visits.
     Shortest {
         /// The fingerprints of all positions within the limit.
         met: SpillingSet,
@@ -1035,8 +1036,8 @@ enum Expansion {
 }
 
 impl Expansion {
-    /// Creates the rule of a walk that continues each position where it first reaches it, in lines of at most `plies`
-    /// half-moves. `memory` is the memory budget.
+    /// Creates the rule that a walk continues each position where it first reaches the position, in lines of at most
+    /// `plies` half-moves. `memory` is the memory budget.
     fn first(plies: usize, memory: Memory) -> Expansion {
         let met = SpillingSet::new(memory);
         Expansion::First { met, plies }
@@ -1073,7 +1074,7 @@ impl Expansion {
         Ok(Expansion::Shortest { met, moves })
     }
 
-    /// Marks the start `pos` of a walk as visited. Returns `false` if the walk already has this start.
+    /// Marks `pos`, a starting position of a walk, as visited. Returns `false` if it was already visited.
     fn begin(&mut self, source: &impl MoveSource, pos: &Keyed<VariantPosition>) -> Result<bool> {
         match self {
             Expansion::First { met, .. } => met.insert(position_fingerprint(source, pos)),
@@ -1125,15 +1126,15 @@ fn position_fingerprint(source: &impl MoveSource, pos: &Keyed<VariantPosition>) 
     u128::from(source.position_id(pos)) << 64
 }
 
-/// Returns a number that identifies the move `mv` in the position `pos`. It is the fingerprint of the position, with
-/// the Polyglot number of the move in the low 16 bits.
+/// Returns a number that identifies the move `mv` in the position `pos`. This number is the fingerprint of the position
+/// with the Polyglot number of the move in its low 16 bits.
 fn move_fingerprint(source: &impl MoveSource, pos: &Keyed<VariantPosition>, mv: Move) -> u128 {
     position_fingerprint(source, pos) | u128::from(BookMove::from(mv).0)
 }
 
-/// Parses `text`, which [`push_to_level`](TreeWalk::push_to_level) wrote. Returns the position, and the estimated share of the tree that follows
-/// it. The position is `None` if the text is malformed. `start` is any position of the same variant, which tells the
-/// parser the variant.
+/// Parses `text`, which [`push_to_level`](TreeWalk::push_to_level) wrote. Returns the position, and the estimated share
+/// of the tree that follows it. The position is `None` if the text is malformed. `start` is any position of the same
+/// variant, from which the parser gets the variant.
 fn read_from_level(text: &[u8], start: &VariantPosition) -> (Option<VariantPosition>, f64) {
     let (portion, pos) = text.split_first_chunk().expect("a portion comes first");
     let pos = restored(&String::from_utf8_lossy(pos), start);

@@ -1,4 +1,4 @@
-//! Buffers of LevelDB entries that are waiting to be written to tables.
+//! Buffers LevelDB entries until they are written to tables.
 
 use std::{io, ops::Range, path::Path};
 
@@ -10,11 +10,11 @@ pub(crate) struct Entries {
     bytes: Vec<u8>,
     /// For each entry, the offsets in `bytes` at which the key and the value end.
     ends: Vec<(usize, usize)>,
-    /// The values that are too long to be held in memory, each with the index of its entry; sorted by index.
+    /// The values that are too long to be held in memory, each with the index of its entry, sorted by this index.
     spilled: Vec<(usize, SpilledValue)>,
     /// The temporary file that contains the spilled values.
     file: Option<ByteRun>,
-    /// The offset in the file at which the value of the open entry begins, if a part of it was spilled.
+    /// The offset in the file at which the value of the open entry begins, if part of this value was spilled.
     open: Option<u64>,
 }
 
@@ -42,7 +42,7 @@ impl Entries {
         self.ends.len()
     }
 
-    /// Returns the number of bytes that the keys and values occupy in memory. Spilled values do not count.
+    /// Returns the number of bytes that the keys and values occupy in memory. Spilled values are not included.
     pub(crate) fn bytes_in_memory(&self) -> usize {
         self.bytes.len()
     }
@@ -69,7 +69,7 @@ impl Entries {
         Ok(())
     }
 
-    /// Adds an entry to the buffer. Its value is written to a temporary file in `temp_dir` instead of being kept in
+    /// Adds an entry to the buffer. The value is written to a temporary file in `temp_dir` instead of being kept in
     /// memory. The key must be greater than the keys of all earlier entries.
     ///
     /// # Errors
@@ -95,23 +95,23 @@ impl Entries {
         &mut self.bytes
     }
 
-    /// Returns the buffer, to which the caller can append more bytes of the value of the open entry. An entry is open
-    /// from the call of [`begin`](Entries::begin) to its end.
+    /// Returns the buffer, to which the caller can append more bytes of the value of the open entry. This is the entry
+    /// that [`begin`](Entries::begin) began and that has not been completed.
     #[inline]
     pub(crate) fn open_bytes(&mut self) -> &mut Vec<u8> {
         &mut self.bytes
     }
 
-    /// Completes the open entry, which [`begin`](Entries::begin) began. `key_len` is the length of the entry's key in
-    /// bytes. All bytes after the key are the value.
+    /// Completes the entry that [`begin`](Entries::begin) began. `key_len` is the length of the entry's key in bytes.
+    /// All bytes after the key are the value.
     #[inline]
     pub(crate) fn end(&mut self, key_len: usize) {
         let key_end = self.value_end() + key_len;
         self.ends.push((key_end, self.bytes.len()));
     }
 
-    /// Moves the value of the open entry from memory to a temporary file in `temp_dir`. The caller can append more
-    /// bytes to the value afterwards. `key_len` is the length of the entry's key in bytes.
+    /// Moves the value of the open entry from memory to a temporary file in `temp_dir`. More bytes can be appended to
+    /// the value afterwards. `key_len` is the length of the entry's key in bytes.
     ///
     /// # Errors
     ///
@@ -152,13 +152,13 @@ impl Entries {
         self.ends.last().map_or(0, |ends| ends.1)
     }
 
-    /// Returns the key of entry `number`, counted from 0.
+    /// Returns the key of the entry with the number `number`, counted from 0.
     #[inline]
     pub(crate) fn key(&self, number: usize) -> &[u8] {
         &self.bytes[self.start(number)..self.ends[number].0]
     }
 
-    /// Returns the value of entry `number`, counted from 0.
+    /// Returns the value of the entry with the number `number`, counted from 0.
     #[inline]
     pub(crate) fn value(&self, number: usize) -> Value<'_> {
         let (key_end, value_end) = self.ends[number];
@@ -170,9 +170,9 @@ impl Entries {
         Value::Held(&self.bytes[key_end..value_end])
     }
 
-    /// Adds up the sizes of the keys and values in `range`, entry by entry, until the sum reaches `size` bytes. Returns
-    /// the number of the entry that reaches `size` as `Ok`. If the total size of all entries in `range` is less than
-    /// `size`, returns this total as `Err`.
+    /// Finds the entry in `range` at which the total size of the keys and values, added up from the start of the range,
+    /// reaches `size` bytes. Returns the number of this entry as `Ok` or, if the total is less than `size`, the total
+    /// as `Err`.
     pub(crate) fn find_at_size(&self, range: Range<usize>, size: usize) -> Result<usize, usize> {
         let mut sum = 0;
         for number in range {
@@ -187,7 +187,7 @@ impl Entries {
         Err(sum)
     }
 
-    /// Returns the offset in the buffer at which the key of entry `number`, counted from 0, begins.
+    /// Returns the offset in the buffer at which the key of the entry with the number `number`, counted from 0, begins.
     #[inline]
     fn start(&self, number: usize) -> usize {
         match number.checked_sub(1) {

@@ -1,7 +1,7 @@
-//! Batches of index entries, and the ranges of sorted records from which they are made.
+//! Creates batches of index entries from ranges of sorted records.
 //!
-//! An index is written in groups of batches; a group contains a few megabytes. Sorted records are divided into
-//! ranges, which are turned into batches in parallel.
+//! An index is written in groups of batches, each of which contains a few megabytes. Sorted records are divided into
+//! ranges, which are converted to batches in parallel.
 
 use std::{
     iter,
@@ -21,14 +21,14 @@ use crate::{
     storage::sort::{Record, SHARDS, Sorted},
 };
 
-/// A batch of index entries in ascending order of keys: the result of one of the jobs that threads process in parallel.
-/// It also contains the number of positions and the number of postings in these entries. A posting records that a game
-/// reached a position.
+/// A batch of index entries in ascending order of keys, which is the result of one of several parallel jobs. It also
+/// contains the number of positions in these entries, and the number of postings, which are pairs of a position and a
+/// game that reached it.
 #[derive(Default, Debug)]
 pub(crate) struct EntryBatch {
     pub entries: Entries,
-    /// Statistics that must not be written yet, because their keys may be greater than keys in following batches. These
-    /// statistics are sorted by the number of digits of their position keys, ascending.
+    /// Statistics that must not be written yet, because their keys may be greater than keys in later batches. They are
+    /// sorted by the number of digits of their position keys, ascending.
     pub waiting: Vec<WaitingStats>,
     /// The number of positions in the batch.
     pub positions: u64,
@@ -38,22 +38,20 @@ pub(crate) struct EntryBatch {
     pub steps: u64,
 }
 
-/// The statistics of a position that must wait before they are written to an index, because the entries of an index are
-/// sorted by key. For example, the statistics of the position key `12` have keys such as `12_draws`. These keys sort
-/// after all position keys that begin with `12`, such as `129`, so the entries of those positions must be written
-/// first.
+/// The statistics of a position that cannot be written to an index yet, because the entries of an index are sorted by
+/// key. For example, the statistics of the position key `12` have keys such as `12_draws`. These keys sort after all
+/// position keys that begin with `12`, such as `129`, so the entries of those positions must be written first.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct WaitingStats {
     pub key: u64,
     pub stats: PositionStats,
 }
 
-/// Removes the last element from `waiting`, and writes the statistics that it contains to `out`, if these statistics
-/// need not wait any longer. This is the case if their LevelDB keys sort before `next`, the key of the entry that the
-/// caller will write next.
+/// Removes the last element from `waiting` and writes its statistics to `out`, if they need not wait any longer. This
+/// is the case if their LevelDB keys sort before `next`, the key of the next entry to be written.
 ///
-/// Returns `true` if statistics were written. The caller then calls the function again, because the next element of
-/// `waiting` may also be ready.
+/// Returns `true` if statistics were written. The caller must then call the function again, because the next element of
+/// `waiting` may also be due.
 pub(crate) fn write_due(waiting: &mut Vec<WaitingStats>, next: &[u8], out: &mut Entries) -> bool {
     let Some(last) = waiting.last() else {
         return false;
@@ -68,8 +66,8 @@ pub(crate) fn write_due(waiting: &mut Vec<WaitingStats>, next: &[u8], out: &mut 
     is_due
 }
 
-/// Calls `make` with each job, and returns an iterator over the resulting batches. Each item is a group of batches, in
-/// the order of the jobs. The jobs of a group run in parallel.
+/// Calls `make` with each job, and returns an iterator over the resulting batches. Each item is a group of batches in
+/// the order of the jobs, which run in parallel.
 ///
 /// `size_of` returns the size of a job, in any unit. A group contains as many jobs as are needed for a total size of at
 /// least `size`, in the same unit.
@@ -92,8 +90,8 @@ pub(crate) fn batches_of<J: Sync + Send>(
     })
 }
 
-/// Returns an iterator over batches of entries. Each item is a group with a single batch, which was filled by one call
-/// of `fill`. The iterator ends when `fill` adds no entry.
+/// Returns an iterator over batches of entries that `fill` creates. Each item is a group with a single batch, which one
+/// call of `fill` has filled. The iterator ends when `fill` adds no entry.
 pub(crate) fn filled_batches(
     mut fill: impl FnMut(&mut Entries) -> Result<()> + Send,
 ) -> impl Iterator<Item = Result<Vec<EntryBatch>>> + Send {
@@ -106,9 +104,8 @@ pub(crate) fn filled_batches(
     })
 }
 
-/// Creates a group that consists of a single batch. `entries` may contain, for example, game records, but no entries of
-/// positions, because the batch states that it has no positions. In the displayed progress, each entry counts as one
-/// step.
+/// Creates a group that consists of a single batch without positions. `entries` may contain game records, for example.
+/// In the displayed progress, each entry counts as one step.
 fn single_batch(entries: Entries) -> Vec<EntryBatch> {
     vec![EntryBatch {
         steps: entries.len() as u64,
@@ -117,7 +114,7 @@ fn single_batch(entries: Entries) -> Vec<EntryBatch> {
     }]
 }
 
-/// The description of an input file. An index stores one for each file from which it was made.
+/// The description of an input file, which an index stores for each file from which it was made.
 #[derive(Clone, Debug)]
 pub(crate) struct IndexedFile {
     /// The absolute path.
@@ -126,7 +123,8 @@ pub(crate) struct IndexedFile {
     pub first_id: u64,
     /// The variant of games without a `Variant` tag.
     pub untagged: Variant,
-    /// The command-line options that selected games of the input; empty if all options have their default values.
+    /// The command-line options that selected the games of the input, or an empty string if all options have their
+    /// default values.
     pub options: String,
 }
 
@@ -175,8 +173,8 @@ pub(crate) fn file_entries(
 /// parts into which sorted records are divided by key.
 const RECORDS_PER_READ: usize = 1 << 12;
 
-/// A range of sorted records within one shard, which one job turns into index entries. A shard is one of the parts into
-/// which sorted records are divided by key.
+/// A range of sorted records within one shard, which one job converts to index entries. A shard is one of the parts
+/// into which sorted records are divided by key.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct ShardRange {
     pub shard: usize,
@@ -206,15 +204,15 @@ pub(crate) fn shard_ranges<R: Record>(
     })
 }
 
-/// Returns the number of records in shard `shard`. Sorted records are divided by key into parts, called shards.
+/// Returns the number of records in the shard with the number `shard`. Sorted records are divided by key into parts,
+/// called shards.
 fn len_of<R: Record>(records: &Sorted<R>, shard: usize) -> usize {
     usize::try_from(records.shard_len(shard)).expect("a shard has fewer records")
 }
 
-/// Calls `f` with each record of every group that begins in `range`, and with no other records. A group consists of
-/// consecutive records for which `group_of` returns equal values. If the first records of `range` belong to a group
-/// that begins earlier, they are skipped. If the last group continues after `range`, `f` also receives its later
-/// records.
+/// Calls `f` with the records of all groups that begin in `range`. A group consists of consecutive records for which
+/// `group_of` returns equal values. Records at the start of `range` that belong to an earlier group are skipped, and
+/// the last group is completed even if it continues after `range`.
 ///
 /// # Errors
 ///

@@ -1,5 +1,5 @@
-//! The keys and values of the index of the LevelDB fork. Keys and values are byte strings. LevelDB sorts keys by their
-//! bytes. Numbers are decimal:
+//! Encodes and decodes the keys and values of the index that polyglot's LevelDB fork defines. Both are byte strings, in
+//! which numbers are decimal. LevelDB sorts the keys by their bytes.
 //!
 //! | key | value |
 //! |---|---|
@@ -11,10 +11,9 @@
 //! | `pgn_file_count`, `pgn_file_<i>` | only with several inputs: their number, and for each input `<id of its first game>\|<path>` |
 //! | `variant` | the variant of the games, or `auto` if there are several; absent for standard chess |
 //!
-//! The key `10` of a position sorts before the keys of its statistics, such as `10_freq`. All position keys that
-//! begin with the same digits, such as `105`, sort between these two. Entries are written in order, so the
-//! statistics must wait until all these position keys have been written; [`ends_before`] returns `true` when this
-//! is the case.
+//! The key `10` of a position sorts before the keys of its statistics, such as `10_freq`. All position keys that begin
+//! with the same digits, such as `105`, sort between these two. Entries are written in this order, so statistics must
+//! wait until all these position keys have been written. [`ends_before`] returns `true` when this is the case.
 
 use std::borrow::Cow;
 
@@ -37,8 +36,8 @@ pub const FILE_NAME: &[u8] = b"pgn_filename";
 pub const FILE_COUNT: &[u8] = b"pgn_file_count";
 /// The LevelDB key of the variant of the games. An index of standard chess has no such entry.
 pub const VARIANT: &[u8] = b"variant";
-/// A LevelDB key that occurs only in indexes with a different layout, which other programs made. polybook never
-/// writes it, and refuses an index that contains it.
+/// A LevelDB key that occurs only in indexes with a different layout, which were made by other programs. polybook does
+/// not open an index that contains this key.
 pub const NUM_PASSES: &[u8] = b"numPasses";
 
 /// Returns the game id in the LevelDB key of a game record, such as `game_17_data`. Returns `None` for any other key.
@@ -46,7 +45,7 @@ pub(crate) fn game_id(key: &[u8]) -> Option<u32> {
     parse_number(key.strip_prefix(b"game_")?.strip_suffix(b"_data")?)
 }
 
-/// Returns the LevelDB key of the record of game `id`.
+/// Returns the LevelDB key of the record of the game with the id `id`.
 pub fn game_key(id: u32) -> Vec<u8> {
     format!("game_{id}_data").into_bytes()
 }
@@ -57,7 +56,8 @@ pub fn position_key(key: u64) -> Vec<u8> {
     key.to_string().into_bytes()
 }
 
-/// Returns the LevelDB key of the entry that contains the path of input file `number`, counted from 0.
+/// Returns the LevelDB key of the entry with the path of an input file. `number` is the number of the input file,
+/// counted from 0.
 pub fn file_key(number: usize) -> Vec<u8> {
     format!("pgn_file_{number}").into_bytes()
 }
@@ -99,14 +99,14 @@ pub(crate) fn put_number(out: &mut Vec<u8>, number: impl itoa::Integer) {
     out.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
 }
 
-/// Returns `true` if the LevelDB key `next` does not begin with `number`, the digits of a position key. A caller that
-/// reads keys in ascending order, starting at `number`, then knows that no later key begins with these digits either.
+/// Returns `true` if the LevelDB key `next` does not begin with `number`, the digits of a position key. If keys are
+/// read in ascending order, starting at `number`, no later key begins with these digits either.
 #[inline]
 pub fn ends_before(number: &[u8], next: &[u8]) -> bool {
     !next.starts_with(number)
 }
 
-/// The greatest length in bytes of a value that lists the game ids of a position. The value is stored in a LevelDB
+/// The maximum length in bytes of a value that lists the game ids of a position. The value is stored in a LevelDB
 /// block, which must be smaller than 4 GiB. Other entries can take up to 64 KiB of this block before the value.
 pub const MAX_LIST_BYTES: u64 = u32::MAX as u64 - (1 << 16);
 
@@ -139,8 +139,8 @@ pub fn parse_ids(value: &[u8]) -> Option<Vec<u32>> {
     reader.is_done().then_some(ids)
 }
 
-/// A parser for the list of a position's game ids. The list can be passed to the parser in several parts, so a long
-/// list need not be held in memory.
+/// A parser for the list of a position's game ids. The list can be parsed in several parts, so a long list need not be
+/// held in memory.
 #[derive(Copy, Clone, Default, Debug)]
 pub struct IdReader {
     /// The value of the digits that were read after the last comma. `None` if no digit was read after the last comma.
@@ -171,8 +171,8 @@ impl IdReader {
         Some(())
     }
 
-    /// Returns `true` if the text parsed so far ends with a complete game id and its comma. If it does not after the
-    /// last part, the list is incomplete.
+    /// Returns `true` if the bytes parsed so far end with a complete game id and its comma. If the result is `false`
+    /// after the last part, the list is incomplete.
     pub fn is_done(&self) -> bool {
         self.open.is_none()
     }
@@ -210,10 +210,10 @@ impl GameOffset {
     }
 }
 
-/// The fields of a game record, in the order in which they are stored. Each element is a pair: the PGN tag whose
-/// value the field contains, and the name of the field. The tenth field contains the offset of the game, so its tag is
-/// empty. Records of the fork consist of the first [`FORK_FIELDS`] fields. Records of the explorer's index have all of
-/// them.
+/// The fields of a game record, in the order in which they are stored. Each element contains the PGN tag whose value
+/// the field contains, and the name of the field. The tag of the tenth field is empty, because this field contains the
+/// offset of the game. Records of polyglot's LevelDB fork consist of the first [`FORK_FIELDS`] fields, and records of
+/// an explorer index have all fields.
 pub(crate) const FIELDS: [(&str, &str); 15] = [
     ("White", "white"),
     ("WhiteElo", "white_rating"),
@@ -237,9 +237,9 @@ const RESULT_FIELD: usize = 4;
 pub(crate) const OFFSET_FIELD: usize = 9;
 pub(crate) const FEN_FIELD: usize = 10;
 
-/// Appends the record of a game to `out`. The record consists of the first `fields` fields of [`FIELDS`]: the values of
-/// tags, and the offset `place` at which the game begins in the PGN text. Vertical bars separate the fields. The value
-/// of a missing tag is `*`; if the tag `FEN` is missing, its field is empty. Vertical bars and line breaks in tags are
+/// Appends the record of a game to `out`. The record consists of the first `fields` fields of [`FIELDS`], separated by
+/// vertical bars: the values of tags, and the offset `place` at which the game begins in the PGN text. The value of a
+/// missing tag is `*`, except that the field of a missing `FEN` tag is empty. Vertical bars and line breaks in tags are
 /// replaced by slashes.
 pub(crate) fn write_game(out: &mut Vec<u8>, tags: &Tags<'_>, place: GameOffset, fields: usize) {
     for (i, (tag, _)) in FIELDS[..fields].iter().enumerate() {
@@ -267,7 +267,7 @@ pub struct GameHeader {
     record: Vec<u8>,
     /// The offset of the game in the PGN text, if it is known.
     place: Option<GameOffset>,
-    /// The result with which the game is counted, if the index stores it and no tag states it.
+    /// The result with which the game is counted, if the index stores this result and no tag states it.
     counts_as: Option<GameResult>,
 }
 
@@ -289,8 +289,7 @@ impl GameHeader {
     }
 
     /// Creates a header from `record`, the encoded record of a game. `place` is the offset at which the game begins.
-    /// `result` is the result with which polybook counted the game. It replaces a `Result` tag that is missing or
-    /// unknown.
+    /// `result`, the result with which polybook counted the game, replaces a `Result` tag that is missing or unknown.
     pub(crate) fn of_game(record: Vec<u8>, place: GameOffset, result: GameResult) -> GameHeader {
         let mut header = GameHeader {
             record,
@@ -361,7 +360,7 @@ impl GameHeader {
         })
     }
 
-    /// Returns the result of the game, such as `1-0`. In an explorer's index, the termination marker after the moves
+    /// Returns the result of the game, such as `1-0`. In an explorer index, the termination marker after the moves
     /// replaces a missing or unknown `Result` tag.
     pub fn result(&self) -> Cow<'_, str> {
         match self.counts_as {
@@ -380,7 +379,7 @@ impl GameHeader {
         self.tag("PlyCount").trim().parse().ok()
     }
 
-    /// Returns the date of the game: that of the tag `Date` or, if its year is unknown, that of the tag `EventDate`.
+    /// Returns the date of the game from the tag `Date` or, if its year is unknown, from the tag `EventDate`.
     pub fn date(&self) -> Date {
         let dates = ["Date", "EventDate"].map(|name| Date::of_tag(self.tag(name).as_bytes()));
         let known = dates.into_iter().find(|date| date.year().is_some());
@@ -395,8 +394,8 @@ impl GameHeader {
     }
 }
 
-/// The statistics of a position: the number of games, the results and the moves. An index contains them only if it was
-/// made with `--index-stats`.
+/// The statistics of a position: the number of games, the results and the moves. An index contains statistics only if
+/// it was made with `--index-stats`.
 ///
 /// Unfinished games count as draws, unless they were excluded when the index was made. The key of each entry is the
 /// decimal position key with a suffix:
@@ -429,8 +428,9 @@ impl PositionStats {
     /// has either all four entries or none.
     pub(crate) const NAMES: [&[u8]; 4] = [DRAWS, FREQ, MOVES, WHITE_SCORE];
 
-    /// Returns the results of the games, without unfinished games. If the statistics are inconsistent and a number of
-    /// wins would be negative, the number is 0.
+    /// Returns the wins, draws and losses of the games. The number of unfinished games is always 0, because the
+    /// statistics do not distinguish them from draws. If the statistics are inconsistent, so that a number of wins
+    /// would be negative, it is 0.
     pub fn results(&self) -> Results {
         let decided = i128::from(self.games) - i128::from(self.draws);
         let wins = |score: i64| u64::try_from((decided + i128::from(score)) / 2).unwrap_or(0);

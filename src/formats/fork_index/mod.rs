@@ -1,6 +1,7 @@
-//! The index of polyglot's LevelDB fork: its keys and values, and making its entries from sorted postings (`posting`).
+//! Writes the index that polyglot's LevelDB fork defines: encodes its keys and values, and makes its entries from
+//! sorted records of which game reached which position (`posting`).
 //!
-//! [`Index`](super::index::Index) opens and reads such an index. The [explorer's index](super::explorer_index) also
+//! [`Index`](super::index::Index) opens and reads such an index. An [explorer index](super::explorer_index) also
 //! contains the entries about inputs and the variant.
 
 pub(super) mod entries;

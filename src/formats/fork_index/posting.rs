@@ -1,9 +1,9 @@
-//! Postings: 128-bit records, each of which says that a game reached a position. Sorting them as integers yields
-//! the order of the index.
+//! Defines postings: 128-bit records, each of which states that a game reached a position. Sorting postings as integers
+//! yields the order of the index.
 //!
-//! The index stores position keys as decimal text, so `10` precedes `9`. A posting contains the digits of the
-//! key, padded on the right with zeros to 20 digits, and then the number of digits. Comparing two postings as
-//! integers therefore compares their keys as text.
+//! The index stores position keys as decimal text, so `10` precedes `9`. A posting contains the digits of the key,
+//! padded on the right with zeros to 20 digits, and then the number of digits. Comparing two postings as integers
+//! therefore compares their keys as text.
 //!
 //! | bits | meaning |
 //! |---|---|
@@ -28,7 +28,7 @@ use crate::{
     task,
 };
 
-/// The greatest number of decimal digits that a 64-bit position key can have.
+/// The maximum number of decimal digits that a 64-bit position key can have.
 const MAX_KEY_DIGITS: u32 = 20;
 
 /// The smallest padded position key, except for the padded key 0. A key is padded by appending zeros until it has 20
@@ -38,14 +38,14 @@ const MIN_PADDED_KEY: u128 = 10_u128.pow(MAX_KEY_DIGITS - 1);
 /// The number of 64-bit position keys that have 20 decimal digits without padding.
 const KEYS_WITH_20_DIGITS: u128 = (1 << 64) - MIN_PADDED_KEY;
 
-/// A 128-bit record which says that a game reached a position. It also contains the move that was played there, and the
-/// winner of the game. Postings are ordered by the decimal text of the position key, then by game id.
+/// A 128-bit record of a game that reached a position, with the move that was played there and the winner of the game.
+/// Postings are ordered by the decimal text of the position key, then by game id.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
 pub(crate) struct Posting(u128);
 
 impl Posting {
-    /// Creates a posting. It says that game `id` reached the position with the key `key`, and that the move `mv` was
-    /// played there. `winner` is the side that won the game, or `None` if neither side won.
+    /// Creates a posting of the game with the id `id`, in which the move `mv` was played in the position with the key
+    /// `key`. `winner` is the side that won the game, or `None` if neither side won.
     #[inline]
     pub(crate) fn new(key: u64, id: u32, mv: BookMove, winner: Option<Color>) -> Posting {
         let digits = key.checked_ilog10().map_or(1, |log| log + 1);
@@ -59,8 +59,8 @@ impl Posting {
         Posting(aligned << 55 | u128::from(low))
     }
 
-    /// Returns a copy of this posting with the final game id. The games of each batch are first numbered from 0.
-    /// `first_id`, the id that the first game of the batch gets in the index, is added to the number.
+    /// Returns a copy of this posting with the final id of its game. The games of a batch are first numbered from 0.
+    /// `first_id`, which is added to the number, is the id of the first game of the batch in the index.
     #[inline]
     pub(crate) fn shifted_by(self, first_id: u32) -> Posting {
         Posting(self.0 + (u128::from(first_id) << 18))
@@ -112,8 +112,8 @@ impl Posting {
     /// Returns the approximate share of all possible position keys that come before the key of this posting, if keys
     /// are sorted as decimal text. The share is scaled to the range of `u64`, so 2^63 means half of the keys.
     ///
-    /// The records are divided into shards by this share. Shards by the first decimal digits would have very different
-    /// sizes, because about half of all keys begin with the digit 1.
+    /// Records are divided into shards by this share. Dividing them by the first decimal digits would result in shards
+    /// of very different sizes, because about half of all keys begin with the digit 1.
     #[inline]
     fn share_before(self) -> u64 {
         let above = (self.0 >> 55).saturating_sub(MIN_PADDED_KEY);
@@ -146,8 +146,8 @@ impl Record for Posting {
 /// The length in bytes above which a position's list of games is spilled from memory to a temporary file.
 const MAX_LIST_IN_MEMORY: usize = 4 << 20;
 
-/// Creates the index entries of those positions whose first posting is in `range`. `postings` contains the sorted
-/// postings of all positions. A posting says that a game reached a position.
+/// Creates the index entries of all positions whose first posting is in `range`. `postings` contains the sorted
+/// postings of all positions. A posting is a record of a game that reached a position.
 ///
 /// If `with_stats` is `true`, also creates the statistics of these positions. Long lists of games are spilled to
 /// `temp_dir`.
@@ -174,7 +174,7 @@ pub(crate) fn position_entries(
     Ok(maker.batch)
 }
 
-/// A builder that turns sorted postings into index entries. A posting says that a game reached a position.
+/// A builder that converts sorted postings to index entries. A posting is a record of a game that reached a position.
 struct EntryMaker<'a> {
     with_stats: bool,
     temp_dir: &'a Path,
@@ -193,8 +193,8 @@ struct EntryMaker<'a> {
 }
 
 impl EntryMaker<'_> {
-    /// Creates a builder without entries. If `with_stats` is `true`, it also creates entries with the statistics of
-    /// positions. Long lists of games are spilled to `temp_dir`.
+    /// Creates a builder without entries. If `with_stats` is `true`, the builder also creates entries with the
+    /// statistics of positions. Long lists of games are spilled to `temp_dir`.
     fn new(with_stats: bool, temp_dir: &Path) -> EntryMaker<'_> {
         EntryMaker {
             with_stats,
@@ -209,8 +209,8 @@ impl EntryMaker<'_> {
         }
     }
 
-    /// Returns `true` if `posting` belongs to the position whose entry is being built. A posting says that a game
-    /// reached a position.
+    /// Returns `true` if `posting` belongs to the position whose entry is being built. A posting is a record of a game
+    /// that reached a position.
     #[inline]
     fn is_at(&self, posting: Posting) -> bool {
         self.position == Some(posting.position())

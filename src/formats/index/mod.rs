@@ -1,5 +1,5 @@
-//! Indexes of games by position: opening, writing and verifying the index of polyglot's LevelDB fork, and the
-//! [explorer](crate::explore::explorer)'s index.
+//! Opens, writes and verifies indexes, which find games or results by position. These are the index of polyglot's
+//! LevelDB fork and the index of the [explorer](crate::explore::explorer).
 //!
 //! There are three kinds, all LevelDB databases:
 //!
@@ -7,15 +7,15 @@
 //! |---|---|---|---|
 //! | of the fork | `make-book --leveldb DIR` | the games of each position, for other front-ends | [`fork_index`](super::fork_index) |
 //! | of games | `make-book --explorer DIR` from PGN | the games of each position with their moves, and the names, ratings and dates of games | [`explorer_index`](super::explorer_index) |
-//! | of counts | `make-book --explorer DIR` from counts | the results of each move by speed, rating group and month, without games | [`explorer_index`](super::explorer_index) |
+//! | of counts | `make-book --explorer DIR` from counts directories | the results of each move by speed, rating group and month, without games | [`explorer_index`](super::explorer_index) |
 //!
-//! [`Index`] opens an index of any kind and looks up entries, but does not evaluate filters; [`IndexKind`] says
-//! which kind an index is. The [`Explorer`](crate::explore::explorer::Explorer) opens indexes of games and of counts, and
-//! answers queries from them.
+//! [`Index`] opens an index of any kind, and [`IndexKind`] tells the kind. An [`Index`] looks up entries, but does not
+//! evaluate filters. The [`Explorer`](crate::explore::explorer::Explorer) opens indexes of games and of counts, and
+//! answers queries with filters.
 //!
-//! Entries are written in ascending order of keys: sorted records are divided into ranges, threads turn the
-//! ranges into batches of entries, and one thread divides the batches into tables. Therefore, the number of
-//! threads does not affect the content of an index.
+//! Entries are written in ascending order of keys: sorted records are divided into ranges, several threads convert the
+//! ranges to batches of entries, and one thread divides the batches into tables. The number of threads therefore does
+//! not affect the content of an index.
 //!
 //! ```
 //! use polybook::{MakeBook, index::Index, pgn::Input, position::{from_text, key}};

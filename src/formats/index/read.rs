@@ -1,4 +1,4 @@
-//! Opening an index, looking up positions, games and inputs, and reading the PGN text of a game from the input file.
+//! Opens an index, looks up positions, games and inputs, and reads the PGN text of a game from the input file.
 
 use std::{
     fs::File,
@@ -42,18 +42,18 @@ use crate::{
     task,
 };
 
-/// The kind of an index. It determines what the index contains and which functions can read it. Every index is a
+/// The kind of an index. The kind determines what the index contains and which functions can read it. Every index is a
 /// LevelDB database.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum IndexKind {
-    /// The index that polyglot's LevelDB fork defined, which other front-ends read: the games that reached each
-    /// position. `make-book --leveldb` writes it.
+    /// An index in the format of polyglot's LevelDB fork, which other front-ends can read. It contains the games that
+    /// reached each position. Made by `make-book --leveldb`.
     Leveldb,
-    /// The [explorer](crate::explore::explorer)'s index of games: the moves that were played in each position, and what filters
-    /// need to know about the games. `make-book --explorer` writes it.
+    /// An index for the [explorer](crate::explore::explorer) that contains games: the moves that were played in each
+    /// position, and the data that filters need, such as ratings. Made by `make-book --explorer` from games.
     Explorer,
-    /// The explorer's index of counts: the results of each move by speed, rating group and month, without games.
-    /// `make-book --explorer` writes it if the inputs are [counts](crate::formats::counts).
+    /// An index for the explorer that contains no games, but only the results of each move by speed, rating group and
+    /// month. Made by `make-book --explorer` from [counts directories](crate::formats::counts).
     Counts,
 }
 
@@ -64,11 +64,11 @@ impl IndexKind {
     }
 }
 
-/// An index of games by position, open for reading. Any number of threads can use it at the same time.
+/// An index of games by position, open for reading. Several threads can use it at the same time.
 ///
 /// Reading never changes the index. An open index keeps working after another program replaces or removes it, because
-/// the index keeps its files open. An index with very many files is an exception: it keeps open at most half as many
-/// files as the process may open. The other files are opened for each read, which fails after the index is removed.
+/// its files stay open. An index with very many files is an exception: at most half as many files as the process may
+/// open stay open. The other files are opened for each read, which fails after the index has been replaced or removed.
 ///
 /// All data is protected by checksums, which are verified on reading. Damaged data causes an error, never an incomplete
 /// answer.
@@ -80,11 +80,11 @@ pub struct Index {
     variant: VariantChoice,
     kind: IndexKind,
     inputs: Vec<IndexedFile>,
-    /// The description of an explorer's index of games, or `None` for other kinds of indexes.
+    /// The description of the index if it is an explorer index with games, otherwise `None`.
     contents: Option<IndexDescription>,
-    /// The names of players and events; empty for other kinds of indexes than the explorer's index of games.
+    /// A reader of the names of players and events. It has no names unless the index is an explorer index with games.
     names: NameReader,
-    /// A cache of the entry of game rows that was read last, with the number of the entry.
+    /// A cache of the last entry of game rows that was read: its number and its bytes.
     pub(super) last_rows: Mutex<Option<(u64, Vec<u8>)>>,
     /// A cache of the games that reached a position after one move, by the position's identity.
     first_moves: Mutex<FxHashMap<u64, Arc<[u32]>>>,
@@ -102,8 +102,8 @@ impl Index {
         open_again_if_replaced(path, || Index::open_once(path))
     }
 
-    /// Opens the index at `path`. Another program may replace the index while this function reads it. The caller must
-    /// check whether this has happened, and if so, call the function again.
+    /// Opens the index at `path`. The caller must check whether another program replaced the index meanwhile and, if
+    /// so, call the function again.
     fn open_once(path: &Path) -> Result<Index> {
         if !holds_database(path)? {
             return Err(no_database(path));
@@ -150,14 +150,13 @@ impl Index {
         self.kind
     }
 
-    /// Returns the description that an explorer's index of games stores about itself, or `None` if this index is of
-    /// another kind.
+    /// Returns the description of the index if it is an explorer index with games, otherwise `None`.
     pub(crate) fn contents(&self) -> Option<IndexDescription> {
         self.contents
     }
 
-    /// Returns the name of a player or an event. `number` is the number that the index has assigned to the name. The
-    /// index must be an explorer's index of games.
+    /// Returns the name of a player or an event. `number` is the number that the index has assigned to the name. This
+    /// index must be an explorer index with games.
     ///
     /// # Errors
     ///
@@ -169,7 +168,7 @@ impl Index {
     }
 
     /// Calls `f` with the number and the text of every player and event name in the index, in ascending order of
-    /// numbers. Reads the names in small portions, so that only a few are in memory at a time.
+    /// numbers. Only a few names are in memory at a time.
     pub(crate) fn for_each_name(&self, f: impl FnMut(u32, &str)) -> Result<()> {
         self.names
             .for_each(|entry, names| self.name_entry(entry, names), f)
@@ -180,13 +179,13 @@ impl Index {
         self.variant
     }
 
-    /// Checks that the index of polyglot's fork distinguishes positions of the variant `asked` from those of its other
-    /// variants. The number that the Polyglot format assigns to a variant is a part of the keys of its positions, so
-    /// only positions of variants with a [number](Variant::number) other than 0 are distinguished.
+    /// Checks that a lookup of positions of the variant `asked` in an index of polyglot's fork cannot find positions of
+    /// another variant. Position keys include the number that the Polyglot format assigns to a variant, so variants
+    /// whose [number](Variant::number) is 0 have the same keys.
     ///
     /// # Errors
     ///
-    /// Returns an error if a look-up of positions of the variant could find positions of another variant.
+    /// Returns an error if such a lookup could find positions of another variant.
     pub fn refuse_other_variant(&self, asked: Variant) -> Result<()> {
         match self.variant.only() {
             Some(own) => asked.check_file(self.path(), &[own.name().to_owned()]),
@@ -329,7 +328,7 @@ impl Index {
     ///
     /// # Errors
     ///
-    /// Returns an error if the index cannot be read or is damaged, or if it is an explorer's index, which cannot be
+    /// Returns an error if the index cannot be read or is damaged, or if it is an explorer index, which cannot be
     /// searched by Polyglot keys.
     pub fn games(&self, key: u64) -> Result<Vec<u32>> {
         if self.kind != IndexKind::Leveldb {
@@ -348,12 +347,13 @@ impl Index {
 
     /// Returns the ids of the games that reached a position, in ascending order.
     ///
-    /// Positions that differ only in an en passant right that no legal move uses are equal. In an index made by
-    /// `make-book --leveldb`, such positions have different keys. The function returns the games of all these keys.
+    /// Positions that differ only in an en passant right that no legal move uses are treated as equal. In an index made
+    /// by `make-book --leveldb`, such positions have different keys, and this function returns the games of all these
+    /// keys.
     ///
     /// # Errors
     ///
-    /// Returns an error if the index cannot be read or is damaged, or if it contains counts instead of games.
+    /// Returns an error if the index cannot be read or is damaged, or if it contains no games, only results.
     pub fn games_of<P: Rules>(&self, pos: &Keyed<P>) -> Result<Vec<u32>> {
         if self.kind == IndexKind::Counts {
             let problem = "this index contains counts instead of games: moves and serve show the results of moves";
@@ -374,7 +374,7 @@ impl Index {
         Ok(ids)
     }
 
-    /// Returns the header of game `id`: its names, ratings, date and other tags.
+    /// Returns the header of the game with the id `id`: its names, ratings, date and other tags.
     ///
     /// # Errors
     ///
@@ -440,8 +440,8 @@ impl Index {
         Ok(self.file_of(id)?.0)
     }
 
-    /// Finds the input file that contains game `id`. Returns the path of the file and the id of the first game in the
-    /// file.
+    /// Finds the input file that contains the game with the id `id`. Returns the path of the file and the id of the
+    /// first game in the file.
     ///
     /// # Errors
     ///
@@ -455,8 +455,8 @@ impl Index {
         file.ok_or_else(|| self.malformed(layout::FILE_NAME))
     }
 
-    /// Returns the end (exclusive) of the range of game ids of an input file. `first` is the id of the first game in
-    /// this file.
+    /// Returns the exclusive end of the range of game ids of an input file. `first` is the id of the first game in this
+    /// file.
     fn end_of_file(&self, first: u64) -> u64 {
         let mut firsts = self.files().map(|(first, _)| first);
         firsts.find(|next| *next > first).unwrap_or(self.games)
@@ -500,8 +500,8 @@ impl Index {
     }
 }
 
-/// Creates the error for a path at which there is no LevelDB database. The message says what is at the path, such as an
-/// empty directory or a PGN file.
+/// Creates the error for a path at which there is no LevelDB database. The message says what is there instead, such as
+/// an empty directory or a PGN file.
 fn no_database(path: &Path) -> Error {
     let why = || -> Result<Error> {
         if is_empty_directory(path)? {
@@ -534,7 +534,7 @@ fn no_database(path: &Path) -> Error {
 }
 
 /// Returns the error message for a LevelDB database that does not contain the number of games, and is therefore not an
-/// index. There is one message for an empty database, and another one for a database of another program.
+/// index. The message depends on whether the database is empty or was made by another program.
 fn no_total(database: &Database) -> &'static str {
     if database.is_empty() {
         "this index is empty: make the index again"
@@ -563,8 +563,8 @@ const READ_SIZE: usize = 1 << 16;
 const STDIN: &str = "-";
 
 impl Index {
-    /// Returns the PGN text of game `id`, byte for byte. It begins with the first tag of the game, or with its first
-    /// move if it has no tags. It ends where the next game begins.
+    /// Returns the PGN text of the game with the id `id`, byte for byte. The text begins with the first tag of the
+    /// game, or with its first move if the game has no tags, and ends where the next game begins.
     ///
     /// The text is read from the PGN file from which the index was made. If this file is compressed, everything before
     /// the game must be decompressed; see [`is_slow_to_read`](Index::is_slow_to_read).
@@ -577,8 +577,8 @@ impl Index {
         self.text_while(id, &|| true)
     }
 
-    /// Returns the PGN text of game `id`, like [`text`](Index::text). `should_continue` is called repeatedly while the
-    /// PGN file is read. If it returns `false`, reading is cancelled.
+    /// Returns the PGN text of the game with the id `id`, like [`text`](Index::text), but can be cancelled.
+    /// `should_continue` is called repeatedly while the PGN file is read, and cancels reading by returning `false`.
     ///
     /// # Errors
     ///
@@ -631,9 +631,9 @@ impl Index {
         if is_game { Ok(text) } else { Err(changed()) }
     }
 
-    /// Passes the PGN texts of the games of an explorer's index to `f`, with their ids and files, in the order of the ids.
-    /// Leaves out games for which `is_wanted` returns `false`. Each file is read only once. `should_continue` is called
-    /// repeatedly.
+    /// Calls `f` with the PGN text, the id and the file of each game in an explorer index, in ascending order of ids.
+    /// Skips games for which `is_wanted` returns `false`. Each file is read only once. `should_continue` is called
+    /// repeatedly, and cancels reading by returning `false`.
     ///
     /// # Errors
     ///
@@ -695,8 +695,8 @@ impl Index {
         Ok(())
     }
 
-    /// Returns `true` if `text`, the text of a game without tags, begins with a move, and the index lists game `id` in
-    /// the position after this move.
+    /// Returns `true` if `text`, the text of a game without tags, begins with a move after which the index lists the
+    /// game with the id `id`.
     fn lists_first_move(&self, id: u32, text: &[u8]) -> Result<bool> {
         let mut games = GameReader::new(text);
         if !games.next_game() || !games.tags().is_empty() {
@@ -725,8 +725,8 @@ impl Index {
         Ok(false)
     }
 
-    /// Returns the games that reached `pos`, a position after one move. Many games have the same first move, so the
-    /// answer is kept.
+    /// Returns the games that reached `pos`, a position after one move. The result is cached, because many games have
+    /// the same first move.
     fn games_after(&self, pos: &Keyed<VariantPosition>) -> Result<Arc<[u32]>> {
         let identity = pos.identity();
         if let Some(games) = task::lock(&self.first_moves).get(&identity) {
@@ -737,13 +737,14 @@ impl Index {
         Ok(games)
     }
 
-    /// Returns the length and the checksum of the text of game `id`. The index must be an explorer's index of games.
+    /// Returns the length and the checksum of the text of the game with the id `id`. This index must be an explorer
+    /// index with games.
     pub(crate) fn text_checksum(&self, id: u32) -> Result<GameText> {
         self.with_details(id, |details| details.text)
     }
 
-    /// Returns `true` if the PGN file that contains game `id` is compressed. Reading the text of the game is then slow,
-    /// because everything before the game must be decompressed.
+    /// Returns `true` if the PGN file that contains the game with the id `id` is compressed. Reading the text of the
+    /// game is then slow, because everything before the game must be decompressed.
     ///
     /// # Errors
     ///
@@ -757,9 +758,9 @@ impl Index {
         Input::file(path).is_packed()
     }
 
-    /// Returns a range of a PGN file that contains game `id`. If the index does not store the offset of this game, the
-    /// range begins with the last earlier game whose offset is stored. `first` is the id of the first game in this
-    /// file. Returns [`Error::Interrupted`] if `should_continue` returns `false`.
+    /// Returns a range of a PGN file that contains the game with the id `id`. If the index does not store the offset of
+    /// this game, the range begins with the last earlier game whose offset is stored. `first` is the id of the first
+    /// game in the file. Returns [`Error::Interrupted`] if `should_continue` returns `false`.
     fn range_of_game(
         &self,
         id: u32,
@@ -798,7 +799,7 @@ impl Index {
     }
 }
 
-/// Returns an error if `path` means standard input, whose text was not stored.
+/// Returns an error if `path` stands for standard input, from which games cannot be read again.
 fn refuse_stdin(path: &Path) -> Result<()> {
     if path == Path::new(STDIN) {
         Err(Error::file(
@@ -810,7 +811,8 @@ fn refuse_stdin(path: &Path) -> Result<()> {
     }
 }
 
-/// Returns the error for a file in which the text of game `id` is no longer where the index says.
+/// Creates the error for a file in which the text of the game with the id `id` is no longer where it was when the index
+/// was made.
 fn no_longer_there(path: &Path, id: u32) -> Error {
     Error::changed(
         path,
@@ -847,7 +849,7 @@ impl<R: Read> Read for Stoppable<'_, R> {
     }
 }
 
-/// Converts the error of `read`, the result of reading a stream of the PGN file `path`.
+/// Converts the I/O error in `read`, the result of reading the PGN file `path`, to the library's error.
 fn read_from<T>(path: &Path, read: io::Result<T>) -> Result<T> {
     match read {
         Err(err) if is_stop(&err) => Err(Error::Interrupted),
@@ -957,8 +959,8 @@ fn nth_game(
 }
 
 impl Index {
-    /// Returns the names in entry `number` of the table of player and event names. `names` is the total number of names
-    /// in the index, from which the expected number of names in the entry follows.
+    /// Returns the names in the entry with the number `number` of the table of player and event names. `names` is the
+    /// total number of names in the index, from which the expected number of names in the entry follows.
     ///
     /// # Errors
     ///
@@ -974,8 +976,8 @@ impl Index {
             .ok_or_else(|| self.malformed(&key))
     }
 
-    /// Returns the game rows in entry `number` of the table of games. An entry contains [`ROWS_PER_ENTRY`] rows, or
-    /// fewer if it is the last entry.
+    /// Returns the game rows in the entry with the number `number`. An entry contains [`ROWS_PER_ENTRY`] rows, or fewer
+    /// if it is the last entry.
     pub(crate) fn row_entry(&self, number: u64) -> Result<Vec<GameRow>> {
         let value = self.row_bytes(number)?;
         let (rows, _) = value.as_chunks::<ROW_SIZE>();
@@ -984,7 +986,7 @@ impl Index {
             .collect()
     }
 
-    /// Returns the encoded game rows in entry `number` of the table of games, one after the other.
+    /// Returns the encoded game rows in the entry with the number `number`, one after the other.
     ///
     /// # Errors
     ///
@@ -1004,8 +1006,8 @@ impl Index {
         GameRow::parse(row).ok_or_else(|| self.malformed(&explorer_index::rows_key(entry as u32)))
     }
 
-    /// Returns the row of game `id`. The row contains the properties of the game that filters use, such as its ratings
-    /// and its date.
+    /// Returns the row of the game with the id `id`. A row contains the properties of a game that filters use, such as
+    /// the ratings and the date.
     fn row(&self, id: u32) -> Result<GameRow> {
         let (entry, index) = (
             u64::from(id) / ROWS_PER_ENTRY,
@@ -1026,8 +1028,7 @@ impl Index {
         Ok(row)
     }
 
-    /// Returns the header of game `id`. The index must be an explorer's index that was made from games, not from
-    /// counts.
+    /// Returns the header of the game with the id `id`. This index must be an explorer index with games.
     pub(crate) fn stored_header(&self, id: u32) -> Result<GameHeader> {
         let row = self.row(id)?;
         let name = |number| self.name(number);
@@ -1035,8 +1036,8 @@ impl Index {
         self.with_details(id, |details| details.header(&row, [&white, &black, &event]))
     }
 
-    /// Calls `f` with the details of game `id`, and returns the result of `f`. The details contain the offset of the
-    /// game in its PGN file, and the header fields that the row of the game does not contain.
+    /// Calls `f` with the details of the game with the id `id`, and returns the result of `f`. The details contain the
+    /// offset of the game in its PGN file, and the header fields that the row of the game does not contain.
     pub(crate) fn with_details<T>(
         &self,
         id: u32,
@@ -1081,9 +1082,9 @@ impl Index {
         }
     }
 
-    /// Reads the list with the key `subject`, in one or several parts. The parts of a long list are its chunks. A list
-    /// in a page (an entry that contains several lists) has a single part, and a list that does not exist has none.
-    /// `location` must be the result of [`find_list`](Index::find_list) for the same key.
+    /// Reads the list with the key `subject` in one or several parts. The parts of a long list are its chunks. A list
+    /// in a page (an index entry with several lists) has one part, and a list that does not exist has none. `location`
+    /// must be the result of [`find_list`](Index::find_list) for the same key.
     pub(crate) fn list(&self, subject: ListKey, location: ListLocation) -> Result<Vec<StoredPart>> {
         match location {
             ListLocation::InPage(list) => Ok(list.into_iter().collect()),
@@ -1091,8 +1092,8 @@ impl Index {
         }
     }
 
-    /// Finds out where the list with the key `subject` is stored. `paging` is the rule that groups lists in pages,
-    /// which are entries that contain several lists.
+    /// Finds where the list with the key `subject` is stored. `paging` is the rule that groups lists in pages, which
+    /// are index entries with several lists.
     pub(crate) fn find_list(&self, paging: Paging, subject: ListKey) -> Result<ListLocation> {
         let nowhere = ListLocation::InPage(None);
         let key = page_key(LISTS, paging.last_of(subject));
@@ -1114,7 +1115,7 @@ impl Index {
         })))
     }
 
-    /// Calls `f` with the key and the list for each list in a page, in ascending order of keys. A page is an entry that
+    /// Calls `f` with each list in a page and its key, in ascending order of keys. A page is an index entry that
     /// contains several lists. `page_member` is any list key that belongs to the page, and `paging` is the rule that
     /// groups lists in pages.
     ///
@@ -1138,7 +1139,7 @@ impl Index {
         read.ok_or_else(|| self.malformed(&key))
     }
 
-    /// Returns an iterator over the chunks of a long list of games. Each chunk is stored in an entry of its own.
+    /// Returns an iterator over the chunks of a long list of games. Each chunk is stored in a separate index entry.
     /// `subject` is the key of the list, and `chunked` is its description.
     pub(crate) fn chunks(
         &self,
@@ -1151,8 +1152,9 @@ impl Index {
         })
     }
 
-    /// Reads chunk `number` of the long list with the key `subject`. Chunks are counted from 0. `items` is the number
-    /// of items from this chunk to the end of the list. It determines how many items the chunk must contain.
+    /// Reads the chunk with the number `number`, counted from 0, of the long list with the key `subject`. `items` is
+    /// the number of items from this chunk to the end of the list, which determines how many items the chunk must
+    /// contain.
     fn chunk(&self, subject: ListKey, number: u32, items: u64) -> Result<StoredPart> {
         let key = chunk_key(subject, number);
         let chunk = self.value(&key)?.unwrap_or_default();
@@ -1168,7 +1170,8 @@ impl Index {
         }
     }
 
-    /// Returns the description of an index of counts. Returns `None` if the index is of another kind.
+    /// Returns the description of an explorer index that contains results but no games. Returns `None` if this index is
+    /// of another kind.
     ///
     /// # Errors
     ///
@@ -1185,9 +1188,9 @@ impl Index {
         })
     }
 
-    /// Returns the counts of the position with the key `subject`: the results of its games, counted for each move.
+    /// Returns the results of each move in the position with the key `subject`, from an explorer index without games.
     /// Returns `None` if the index does not contain the position. `paging` is the rule that groups positions in pages
-    /// (entries with several positions).
+    /// (index entries with several positions).
     ///
     /// # Errors
     ///
@@ -1207,7 +1210,7 @@ impl Index {
 
     /// Reads the years in which a position has games, each with its months. The index must contain results by period
     /// for this position. `subject` is the key of the position. `prefix` is the prefix of the LevelDB key: [`LISTS`]
-    /// for an index of games, [`COUNTS`] for an index of counts.
+    /// for an index with games, [`COUNTS`] for one without games.
     ///
     /// # Errors
     ///
@@ -1220,7 +1223,7 @@ impl Index {
 
     /// Reads the results of a position in a period: all time, a year or a month. The index must contain results by
     /// period for this position. `subject` is the key of the position. `prefix` is the prefix of the LevelDB key:
-    /// [`LISTS`] for an index of games, [`COUNTS`] for an index of counts.
+    /// [`LISTS`] for an index with games, [`COUNTS`] for one without games.
     ///
     /// # Errors
     ///
@@ -1243,7 +1246,7 @@ impl Index {
     }
 
     /// Returns the ids of all games in the list with the key `subject`, in ascending order. `paging` determines which
-    /// lists share a page, which is an entry that contains several lists.
+    /// lists share a page, an index entry that contains several lists.
     pub(crate) fn list_ids(&self, paging: Paging, subject: ListKey) -> Result<Vec<u32>> {
         let mut ids = Vec::new();
         for part in self.list(subject, self.find_list(paging, subject)?)? {
@@ -1256,17 +1259,17 @@ impl Index {
     }
 }
 
-/// The place at which an explorer's index stores a list.
+/// The location of a list in an explorer index.
 #[derive(Debug)]
 pub(crate) enum ListLocation {
-    /// The list is stored in a page, or does not exist (`None`).
+    /// The list is stored in a page, an index entry with several lists. `None` if the list does not exist.
     InPage(Option<StoredPart>),
-    /// The list is stored in chunks.
+    /// The list is stored in chunks, each of which is a separate index entry.
     Chunks(ChunkedList),
 }
 
-/// A list that is stored in a page, or one chunk of a long list. The struct contains the whole index entry, and the
-/// offset in it at which the list or the chunk begins.
+/// A list that is stored in a page, or one chunk of a long list. Contains the whole index entry, and the offset in this
+/// entry at which the list or the chunk begins.
 #[derive(Debug)]
 pub(crate) struct StoredPart {
     pub key: Vec<u8>,
@@ -1276,7 +1279,7 @@ pub(crate) struct StoredPart {
 }
 
 impl StoredPart {
-    /// Parses this list or chunk. `index` is the index that contains it, which error messages name.
+    /// Parses this list or chunk. `index` is the index that contains it, for error messages.
     ///
     /// # Errors
     ///

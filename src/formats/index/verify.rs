@@ -1,4 +1,4 @@
-//! Checking an index. The tables are also read with the crate `rusty-leveldb`, an independent implementation of
+//! Verifies an index. The tables are also read with the crate `rusty-leveldb`, an independent implementation of
 //! LevelDB, to verify polybook's own reader.
 
 use std::{
@@ -39,19 +39,19 @@ use crate::{
     task,
 };
 
-/// The greatest length in bytes of a value that is held in memory as a whole while it is checked. Longer values are
-/// read in parts.
+/// The maximum length in bytes of a value that is held in memory as a whole while it is checked. Longer values are read
+/// in parts.
 const MAX_VALUE_IN_MEMORY: usize = 8 << 20;
 
-/// The greatest size in bytes of a table that is also read with the crate `rusty-leveldb`. This crate holds several
-/// copies of a value in memory. If any table of an index is larger, the whole index is checked without this crate.
+/// The maximum size in bytes of a table that is also read with the crate `rusty-leveldb`, which holds several copies of
+/// a value in memory. If any table of an index is larger, the whole index is checked without this crate.
 const MAX_SECOND_OPINION_TABLE: u64 = 64 << 20;
 
 /// The result of [`verify`]: the faults of an index, and the numbers of its entries, games and positions.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct VerifiedIndex {
-    /// The faults, one for each kind of problem. If there are none, the index is not damaged: queries return exactly
-    /// what was written to the index.
+    /// The faults, one for each kind of problem. If there are none, the index is not damaged, and queries return
+    /// exactly what was written to it.
     pub faults: Vec<IndexFault>,
     /// The number of entries of the LevelDB database.
     pub entries: u64,
@@ -59,8 +59,8 @@ pub struct VerifiedIndex {
     pub games: u64,
     /// The number of positions.
     pub positions: u64,
-    /// Whether the entries were also read with the crate `rusty-leveldb` and compared. This is not done if a fault
-    /// was found, or if a table is larger than 64 MiB because of a very long list.
+    /// Whether the entries were also read with the crate `rusty-leveldb` and compared. This comparison is skipped if a
+    /// fault was found, or if a table is larger than 64 MiB because of a very long list.
     pub has_second_opinion: bool,
 }
 
@@ -68,10 +68,10 @@ pub struct VerifiedIndex {
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct IndexFault {
-    /// A description of the problem. If a file of the index is damaged, the description names the file. If the file
-    /// or the description of the whole index is damaged, the rest of the index was not checked.
+    /// A description of the problem. If a file of the index is damaged, the description names this file. If a file or
+    /// the entry that describes the whole index is damaged, the rest of the index was not checked.
     pub problem: String,
-    /// The key of the first entry that has this fault, or empty if the fault concerns a whole file.
+    /// The key of the first entry that has this fault, or an empty vector if the fault concerns a whole file.
     pub key: Vec<u8>,
     /// The number of entries that have this fault.
     pub count: u64,
@@ -90,14 +90,13 @@ impl fmt::Display for IndexFault {
     }
 }
 
-/// Checks an index completely, without changing it. Verifies the checksum of every block, the order of the keys, and
-/// the format of each value. Also checks that the values do not contradict each other. If no fault is found, reads all
+/// Checks a whole index without changing it. Verifies the checksum of every block, the order of the keys, and the
+/// format of each value. Also checks that the values do not contradict each other. If no fault is found, reads all
 /// entries again with the crate `rusty-leveldb`, and checks that both readers return the same entries.
 ///
 /// # Errors
 ///
-/// Returns an error if `path` is not an index, if the index is too damaged to be opened, or if a file cannot be
-/// read.
+/// Returns an error if `path` is not an index, if the index is too damaged to be opened, or if a file cannot be read.
 pub fn verify(path: impl AsRef<Path>, meter: &Meter) -> Result<VerifiedIndex> {
     let path = path.as_ref();
     // Both readers open the directory by its name. If the index is replaced in between, they read two different
@@ -106,8 +105,8 @@ pub fn verify(path: impl AsRef<Path>, meter: &Meter) -> Result<VerifiedIndex> {
     task::caught(|| read_again_if_replaced(path, || verify_once(path, meter), is_damaged))
 }
 
-/// Checks the index at `path`. Another program may replace the index while this function reads it. The caller must
-/// check whether this has happened, and if so, call the function again.
+/// Checks the index at `path`. The caller must check whether another program replaced the index meanwhile and, if so,
+/// call the function again.
 fn verify_once(path: &Path, meter: &Meter) -> Result<VerifiedIndex> {
     let index = Index::open(path)?;
     let sizes = index.database().table_sizes();
@@ -150,9 +149,9 @@ impl VerifiedIndex {
         }
     }
 
-    /// Handles the result of checking a file. If `checked` is an error that reports a damaged file, adds this error to
-    /// the faults of the index, and returns `Ok`. Otherwise, returns `checked` unchanged. `index` is the path of the
-    /// index. The description of the fault names the damaged file, unless the error is about `index` as a whole.
+    /// Converts an error about a damaged file to a fault. If `checked` is such an error, adds it to the faults of the
+    /// index and returns `Ok`. Otherwise, returns `checked` unchanged. `index` is the path of the index. The
+    /// description of the fault names the damaged file, unless the error is about `index` as a whole.
     fn file_fault(&mut self, index: &Path, checked: Result<()>) -> Result<()> {
         match checked {
             Err(Error::File {
@@ -233,14 +232,14 @@ fn check(index: &Index, found: &mut VerifiedIndex, meter: &Meter) -> Result<()> 
     check.finish()
 }
 
-/// The state while an index is checked. The entries are checked in the order of their keys.
+/// The state of a check of an index. The entries are checked in the order of their keys.
 struct IndexCheck<'a> {
     index: &'a Index,
     contents: Option<IndexDescription>,
-    /// The description of the counts, or `None` for an index of games.
+    /// The description of an index without games, or `None` if the index contains games.
     counted: Option<CountedContents>,
     found: &'a mut VerifiedIndex,
-    /// The positions whose statistics may still follow, in ascending order of the number of digits of their keys.
+    /// The positions whose statistics may still follow, sorted by the number of digits of their keys, ascending.
     open: Vec<OpenPosition>,
     /// The number of positions that have statistics.
     with_stats: u64,
@@ -249,12 +248,12 @@ struct IndexCheck<'a> {
     rows: u64,
     details: u64,
     names: u32,
-    /// The number of items in all lists, or of rows in all counts, so far.
+    /// The number of items in all lists so far or, in an index without games, of rows.
     items: u64,
-    /// The number of entries since the last page that belong to the next page: chunks of lists, and results by
-    /// period.
+    /// The number of entries after the last page that belong to the next page: chunks of lists, and results by period.
+    /// A page is an index entry with several lists or positions.
     separate: u64,
-    /// The number of entries that describe inputs so far.
+    /// The number of entries so far that describe inputs.
     files: u64,
 }
 
@@ -366,8 +365,8 @@ impl IndexCheck<'_> {
         }
     }
 
-    /// Checks the statistics of each position whose entries have all been read. All have been read if the key of the
-    /// next entry, `next`, does not begin with the digits of the position key. Records a fault if some statistics of a
+    /// Checks the statistics of each position whose entries have all been read. This is the case if `next`, the key of
+    /// the next entry, does not begin with the digits of the position key. Records a fault if some statistics of a
     /// position are missing or impossible, or if they contradict the list of the position's games.
     fn close_positions(&mut self, next: &[u8]) {
         while let Some(open) = self
@@ -397,9 +396,8 @@ impl IndexCheck<'_> {
         header.is_some() && id.is_some_and(|id| u64::from(id) < self.index.game_count())
     }
 
-    /// Checks the entry with the key `key`, which contains the rows of several games. In a row, numbers represent the
-    /// names of the players and the event. Records a fault if the entry is not the next one in the numbering of these
-    /// entries, or if a name does not exist.
+    /// Checks the entry with the key `key`, which contains the rows of several games. Records a fault if the number in
+    /// the key is not the next one, or if a row refers to a name that does not exist.
     fn rows(&mut self, key: &[u8]) -> Result<()> {
         let games = self.index.game_count();
         let names = self.contents.map_or(0, |contents| contents.names);
@@ -423,8 +421,8 @@ impl IndexCheck<'_> {
         Ok(())
     }
 
-    /// Checks the entry with the key `key`, which contains the details of several games. Records a fault if the entry
-    /// is not the next one in the numbering of these entries.
+    /// Checks the entry with the key `key`, which contains the details of several games. Records a fault if the number
+    /// in the key is not the next one.
     fn details(&mut self, key: &[u8]) -> Result<()> {
         let entries = self.index.game_count().div_ceil(GAMES_PER_ENTRY);
         if self.details >= entries || key != explorer_index::details_key(self.details as u32) {
@@ -449,9 +447,9 @@ impl IndexCheck<'_> {
         Ok(())
     }
 
-    /// Checks an entry of the explorer's lists. If the entry is a page, which contains several lists, also checks the
-    /// chunks and the results by period of its long lists. These are entries that precede the page. When such an entry
-    /// itself is passed to this function, it is only counted.
+    /// Checks an entry with lists of an explorer index. If the entry is a page, which contains several lists, also
+    /// checks the chunks and the results by period of its long lists. These entries precede the page, and are only
+    /// counted when they themselves are passed to this function.
     fn list(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         match (list_entry(LISTS, key), self.contents) {
             (Some(ListEntry::Chunk(_) | ListEntry::Period), Some(_)) => self.separate += 1,
@@ -465,9 +463,9 @@ impl IndexCheck<'_> {
         Ok(())
     }
 
-    /// Checks an entry of an index of counts. If the entry is a page, which contains several positions, also checks the
-    /// results by period that belong to the page. These are entries that precede the page. When such an entry itself is
-    /// passed to this function, it is only counted.
+    /// Checks an entry with results in an explorer index without games. If the entry is a page, which contains several
+    /// positions, also checks the results by period that belong to the page. These entries precede the page, and are
+    /// only counted when they themselves are passed to this function.
     fn counts(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         let paging = self.counted.as_ref().map(CountedContents::paging);
         match (list_entry(COUNTS, key), paging) {
@@ -501,7 +499,7 @@ impl IndexCheck<'_> {
 
     /// Checks the entries that contain the results of one position by period: for all time, for each year and for each
     /// month. `subject` is the key of the position, and `games` is the number of games that the results must add up to.
-    /// `prefix` is the prefix of the LevelDB keys: [`LISTS`] for an index of games, [`COUNTS`] for an index of counts.
+    /// `prefix` is the prefix of the LevelDB keys: [`LISTS`] for an index with games, [`COUNTS`] for one without games.
     ///
     /// Returns the number of these entries, and the total number of rows in the entries for months.
     fn periods(&mut self, prefix: &[u8; 2], subject: ListKey, games: u64) -> Result<(u64, u64)> {
@@ -559,9 +557,9 @@ impl IndexCheck<'_> {
     }
 
     /// Checks and counts the items of a list or of a chunk of a list. Each item contains the id of a game or the number
-    /// of a name. The index must contain this game or name; `contents` states the number of its names. Ids and numbers
-    /// ascend from chunk to chunk, so those of this chunk must be at least `least`. Returns the smallest id or number
-    /// that the next chunk may contain, or `None` if an item is invalid.
+    /// of a name, which must exist in the index. `contents` states the number of names. Ids and numbers ascend from
+    /// chunk to chunk, so those in this chunk must be at least `least`. Returns the smallest id or number that the next
+    /// chunk may contain, or `None` if an item is invalid.
     fn items(&mut self, list: &List<'_>, least: u64, contents: IndexDescription) -> Option<u64> {
         let are_names = list.moves().all(|mv| mv == NAMED);
         let end = if are_names {
@@ -602,8 +600,8 @@ impl IndexCheck<'_> {
         Ok(entries + periods)
     }
 
-    /// Completes the check. Compares the numbers of games, positions and entries that were counted with those that the
-    /// index states. Records a fault for each difference.
+    /// Completes the check. Compares the counted numbers of games, positions and entries with the numbers that the
+    /// index states, and records a fault for each difference.
     fn finish(mut self) -> Result<()> {
         self.close_positions(b"x");
         let (games, positions) = (self.found.games, self.found.positions);
@@ -670,14 +668,14 @@ impl IndexCheck<'_> {
 /// reserves for other purposes.
 const OPEN_TABLES: usize = 74;
 
-/// A shared store for the first error that the operating system reports while `rusty-leveldb` reads files.
-/// `rusty-leveldb` itself turns such an error into text, or treats it as the end of the data, so a failing disk would
-/// look like a damaged index.
+/// A shared cell for the first error that the operating system reports while `rusty-leveldb` reads files.
+/// `rusty-leveldb` itself converts such an error to text, or treats it as the end of the data, so that a failing disk
+/// would look like a damaged index.
 #[derive(Clone, Default)]
 struct SystemError(Rc<RefCell<Option<io::Error>>>);
 
 impl SystemError {
-    /// Removes the error from the store and returns it. Returns `None` if no error is stored.
+    /// Takes the stored error, if there is one.
     fn take(&self) -> Option<io::Error> {
         self.0.take()
     }
@@ -749,7 +747,7 @@ impl SecondOpinion {
     }
 
     /// Compares the current entry with `key` and `value`, and advances to the next entry. Returns `true` if the entry
-    /// has this key and this value. Returns `false` if it differs, or if no entry is left.
+    /// has this key and this value, and `false` if it differs or no entry is left.
     fn agrees(&mut self, key: &[u8], value: &[u8]) -> bool {
         let Some(present) = self.entries.current() else {
             return false;

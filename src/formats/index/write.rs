@@ -1,19 +1,18 @@
-//! Writing an index: all entries in ascending order of keys, on all threads.
+//! Writes the entries of an index in ascending order of keys, on all threads.
 //!
-//! The entries are written in groups of a few megabytes. While the thread pool writes the tables of one group, it
-//! also creates the entries of the next group. In between, one thread divides the entries into tables
-//! ([`TableCutter`]). Therefore, the tables depend neither on the number of threads nor on the size of a group.
+//! The entries are written in groups of a few megabytes. While the thread pool writes the tables of one group, it also
+//! creates the entries of the next group. In between, one thread divides the entries into tables ([`TableCutter`]), so
+//! the tables depend neither on the number of threads nor on the size of a group.
 //!
-//! A table is complete when its keys and values take one mebibyte; the entry that reaches this size is its last entry.
-//! The entries arrive in ascending order of keys but in batches of any size, so a table may contain entries from
-//! several batches.
+//! A table is complete with the entry at which its keys and values reach one mebibyte. The entries arrive in ascending
+//! order of keys but in batches of any size, so a table may contain entries from several batches.
 //!
 //! [`GameRecords`] collects game records in bounded memory, and returns them in the order of the index. Records are
-//! added in the order of game ids. In the index, they are sorted by key, and `game_10_data` precedes `game_1_data`.
-//! Ids with equal numbers of digits have the same order in both, so the records are returned by merging at most ten
-//! runs. Only the offsets at which these runs begin are kept in memory.
+//! added in the order of game ids, but in the index they are sorted by key, so that `game_10_data` precedes
+//! `game_1_data`. The order of ids with the same number of digits is the same in both cases, so the records are
+//! returned by merging at most ten runs. Only the offsets at which these runs begin are kept in memory.
 //!
-//! [`check_replaceable`] decides whether a new index may replace what exists at its path.
+//! [`check_replaceable`] decides whether a new index may replace an existing file or directory.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -65,11 +64,11 @@ use crate::{
 const RECORDS_PER_WRITE: usize = 1 << 16;
 
 /// The approximate number of bytes of entries that are written to the index at a time, if the entries contain game
-/// records, game rows or names. It limits the memory that these entries take.
+/// records, game rows or names. This number limits the memory that these entries take.
 const BYTES_PER_WRITE: usize = 8 << 20;
 
-/// The number of rows of counts that take about as much space as one item in a list of games. Because of this factor,
-/// pages of counts (entries that contain several positions) get about the same size as pages of lists.
+/// The number of rows with results that take about as much space as one item in a list of games. With this factor, a
+/// page with the results of several positions gets about the same size as a page with several lists.
 const ROWS_PER_ITEM: u64 = 2;
 
 /// A writer of an index. It writes the index to a temporary directory next to the target. This directory is renamed to
@@ -90,7 +89,7 @@ pub(crate) struct IndexSource<'a> {
     pub variant: VariantChoice,
 }
 
-/// The data from which an explorer's index of games is written.
+/// The data from which an explorer index with games is written.
 #[derive(Copy, Clone)]
 pub(crate) struct StoreSource<'a> {
     pub records: &'a Sorted<ListRecord>,
@@ -101,7 +100,8 @@ pub(crate) struct StoreSource<'a> {
     pub max_ply: Option<usize>,
 }
 
-/// The data from which an explorer's index of counts is written. Such an index contains no games.
+/// The data from which an explorer index without games is written. Such an index contains only the results of the moves
+/// in each position.
 pub(crate) struct CountedSource<'a> {
     /// A function that produces the rows, sorted by position.
     pub rows: RowsOfCounts<'a>,
@@ -111,8 +111,7 @@ pub(crate) struct CountedSource<'a> {
     pub about: CountsSources,
 }
 
-/// A function that produces rows of counts. It receives a callback, and passes each row to the callback, together with
-/// the key of the row's position.
+/// A function that calls its argument with each row of results and the key of the row's position.
 pub(crate) type RowsOfCounts<'a> =
     Box<dyn FnOnce(&mut dyn FnMut(ListKey, ResultRow) -> Result<()>) -> Result<()> + Send + 'a>;
 
@@ -123,14 +122,14 @@ pub(crate) struct WrittenIndex {
     pub games: u64,
     /// The number of positions that games reached.
     pub positions: u64,
-    /// The number of postings, which are pairs of a position and a game that reached it. In an index of counts, the
+    /// The number of postings, which are pairs of a position and a game that reached it. In an index without games, the
     /// number of rows.
     pub postings: u64,
 }
 
 impl IndexWriter {
-    /// Creates a temporary directory in which an index is written. The index will be placed at `target`, where an
-    /// existing index may be replaced only if `force` is `true`.
+    /// Creates a temporary directory in which an index for the path `target` is written. An existing index at `target`
+    /// may be replaced only if `force` is `true`.
     ///
     /// # Errors
     ///
@@ -169,7 +168,7 @@ impl IndexWriter {
         self.write_batches(groups, |_| None, from.games.len(), stop, meter)
     }
 
-    /// Writes an explorer's index of games. Uses the threads of the current rayon pool. Returns a summary of the index,
+    /// Writes an explorer index with games. Uses the threads of the current rayon pool. Returns a summary of the index,
     /// and the finished output. The caller must then rename the output to its target.
     ///
     /// # Errors
@@ -198,8 +197,9 @@ impl IndexWriter {
         self.write_batches(groups, last, games, stop, meter)
     }
 
-    /// Writes an explorer's index of counts. Uses the threads of the current rayon pool. Returns a summary of the
-    /// index, and the finished output. The caller must then rename the output to its target.
+    /// Writes an explorer index without games, which contains only the results of the moves in each position. Uses the
+    /// threads of the current rayon pool. Returns a summary of the index, and the finished output. The caller must then
+    /// rename the output to its target.
     ///
     /// # Errors
     ///
@@ -263,7 +263,7 @@ impl IndexWriter {
         })
     }
 
-    /// Writes all entries of an index. `groups` returns the entries in ascending order of keys, a few megabytes at a
+    /// Writes all entries of an index. `groups` yields the entries in ascending order of keys, a few megabytes at a
     /// time. The next group is created while the previous one is written. `games` is the number of games in the index.
     ///
     /// `contents` is called after the last group. It receives the summary of the index, and returns one more entry,
@@ -329,8 +329,8 @@ impl IndexWriter {
     }
 }
 
-/// Creates the last entry of an explorer's index, which describes the whole index. Returns its key and its value. The
-/// value is the encoded form of `contents`, with the number of positions replaced by `positions`.
+/// Creates the last entry of an explorer index, which describes the whole index. Returns the key and the value of the
+/// entry. The value encodes `contents` with the number of positions `positions`.
 fn last_entry(contents: IndexDescription, positions: u64) -> (&'static [u8], Vec<u8>) {
     let contents = IndexDescription {
         positions,
@@ -350,8 +350,7 @@ fn range_size() -> usize {
     RECORDS_PER_WRITE / (4 * rayon::current_num_threads()).clamp(8, 128)
 }
 
-/// The total size in bytes of the keys and values at which a LevelDB table is complete, so that the next table is
-/// begun.
+/// The total size in bytes of the keys and values at which a LevelDB table is complete.
 pub(super) const TABLE_SIZE: usize = 1 << 20;
 
 /// The entries of a LevelDB table. Each element is a range of consecutive entries in one batch of entries.
@@ -367,14 +366,14 @@ struct TableEntries {
 /// A builder that divides a sequence of entries into LevelDB tables of about one mebibyte.
 #[derive(Debug)]
 struct TableCutter {
-    /// The complete tables that have not been taken yet.
+    /// The complete tables that [`take_tables`](TableCutter::take_tables) has not returned yet.
     tables: Vec<TableEntries>,
     next_number: u64,
     parts: Parts,
     /// The size in bytes of the keys and values in `parts`.
     size: usize,
-    /// Statistics that must not be added yet, because their keys may be greater than the keys of the next entries.
-    /// These statistics are sorted by the number of digits of their position keys, ascending.
+    /// Statistics that must not be added yet, because their keys may be greater than the keys of the next entries. They
+    /// are sorted by the number of digits of their position keys, ascending.
     waiting: Vec<WaitingStats>,
 }
 
@@ -391,9 +390,9 @@ impl TableCutter {
     }
 
     /// Adds a batch of entries to the tables. The keys of the batch must be greater than all keys of earlier batches.
-    /// The statistics of positions are an exception: if their keys sort after keys of later batches, they wait (see
-    /// [`WaitingStats`]). Statistics that have waited since an earlier batch are inserted between the entries of this
-    /// batch, in the order of keys.
+    /// The statistics of positions are an exception: they may have to wait because their keys sort after keys of later
+    /// batches (see [`WaitingStats`]). Statistics from earlier batches are inserted between the entries of this batch
+    /// in the order of keys.
     fn push(&mut self, batch: EntryBatch) {
         let entries = Arc::new(batch.entries);
         let mut part = 0..entries.len();
@@ -410,8 +409,8 @@ impl TableCutter {
     }
 
     /// Adds the waiting statistics of one earlier position to the tables, if their keys are less than `next`, the key
-    /// of the entry that the caller will add next. An empty `next` means that no entry follows. Returns `true` if
-    /// statistics were added. The caller then calls the function again, because further statistics may follow.
+    /// of the entry that the caller will add next. `next` is empty if no entry follows. Returns `true` if statistics
+    /// were added. The caller must then call the function again, because further statistics may be due.
     fn release(&mut self, next: &[u8]) -> bool {
         let mut stats = Entries::default();
         let is_due = write_due(&mut self.waiting, next, &mut stats);
@@ -455,7 +454,7 @@ impl TableCutter {
         self.size = 0;
     }
 
-    /// Removes the LevelDB tables that have reached their full size from the builder, and returns them.
+    /// Removes the complete LevelDB tables from the builder, and returns them.
     fn take_tables(&mut self) -> Vec<TableEntries> {
         std::mem::take(&mut self.tables)
     }
@@ -530,8 +529,8 @@ impl GameRecords {
         self.run.temp_dir()
     }
 
-    /// Appends game records. The new games get the next ids, in the order of their records. `records` contains the
-    /// bytes of all new records without separators. `lengths` contains the length of each record in bytes.
+    /// Appends game records, whose games get the next ids. `records` contains the bytes of all records without
+    /// separators, and `lengths` contains the length of each record in bytes.
     ///
     /// # Errors
     ///
@@ -597,13 +596,13 @@ impl GameWalk<'_> {
 /// Checks whether a new index may replace the file or directory at `path`, which must exist. An empty directory may
 /// always be replaced. An index may be replaced only if `force` is `true`.
 ///
-/// Returns the names of the files of the old index. For an empty directory, returns an empty list.
+/// Returns the names of the files of the old index, or an empty list for an empty directory.
 ///
 /// # Errors
 ///
-/// Returns [`Error::Exists`] for an index if `force` is `false`. Returns [`Error::foreign`] for anything else,
-/// such as a directory that contains files which do not belong to an index. Also returns an error if the
-/// operating system cannot read the directory.
+/// Returns [`Error::Exists`] for an index if `force` is `false`. Returns [`Error::foreign`] for anything else, such as
+/// a directory with files that do not belong to an index. Also returns an error if the operating system cannot read the
+/// directory.
 fn check_replaceable(path: &Path, force: bool) -> Result<Vec<OsString>> {
     if is_empty_directory(path)? {
         return Ok(Vec::new());
@@ -643,7 +642,7 @@ pub(super) fn holds_database(path: &Path) -> Result<bool> {
     }
 }
 
-/// Returns `true` if `path` is an index and its directory contains no other files.
+/// Returns `true` if `path` is the directory of an index and contains no other files.
 ///
 /// # Errors
 ///
@@ -653,18 +652,18 @@ pub fn is_index(path: impl AsRef<Path>) -> Result<bool> {
     Ok(matches!(content(path.as_ref())?, OldOutput::Index(_)))
 }
 
-/// The result of checking what already exists at the path at which a new index will be placed.
+/// The kind of the file or directory that already exists at the path of a new index.
 enum OldOutput {
     /// An index, which consists of these files.
     Index(Vec<OsString>),
-    /// An index, and a file or directory that does not belong to it.
+    /// An index whose directory also contains this file or directory, which does not belong to the index.
     IndexAnd(OsString),
     /// Anything else.
     Other,
 }
 
-/// Determines whether there is an index at `path`. Also lists the files of the index, and finds out whether its
-/// directory contains anything else.
+/// Determines whether there is an index at `path`, which files belong to it, and whether its directory contains
+/// anything else.
 fn content(path: &Path) -> Result<OldOutput> {
     if !holds_database(path)? || Database::open(path)?.get(layout::TOTAL_GAMES)?.is_none() {
         return Ok(OldOutput::Other);
@@ -675,15 +674,15 @@ fn content(path: &Path) -> Result<OldOutput> {
     Ok(files.map_or_else(OldOutput::IndexAnd, OldOutput::Index))
 }
 
-/// Returns `true` if `name` has the form of the name of a LevelDB file. When a new index replaces an old one, this
-/// function recognizes the files of the old index, which are then removed. `_directory` is not used. The parameter
-/// exists because the corresponding function for another file format needs the directory of the file.
+/// Returns `true` if LevelDB gives such names as `name` to files. When a new index replaces an old one, this function
+/// recognizes the files to remove. `_directory` is unused, but the corresponding function for another file format needs
+/// it.
 fn is_own_file(_directory: &Path, name: &OsStr) -> bool {
     is_file_of_database(name)
 }
 
-/// Removes unfinished indexes that were being written to temporary directories for `target`. Such a directory remains
-/// if the process is killed while it writes an index.
+/// Removes the temporary directories of unfinished indexes for `target`. Such a directory remains if the process is
+/// killed while it writes an index.
 ///
 /// # Errors
 ///
@@ -698,8 +697,8 @@ pub(crate) fn remove_unfinished(target: &Path) -> Result<()> {
 ///
 /// # Errors
 ///
-/// Returns an error if `path` is not a directory (for example, a symbolic link), if a file cannot be removed, or
-/// if the directory contains other files. Other files are kept.
+/// Returns an error if `path` is not a directory (for example, if it is a symbolic link), if a file cannot be removed,
+/// or if the directory contains other files, which are kept.
 pub(crate) fn remove(path: &Path) -> Result<()> {
     if !path.symlink_metadata().at(path, "read")?.is_dir() {
         return Err(Error::foreign(
