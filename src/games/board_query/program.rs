@@ -15,7 +15,7 @@ use super::{
     grammar::Fault,
 };
 
-/// An upper bound for the number of half-moves of a game. The text of a game has at most 16 MiB.
+/// An upper bound on the number of half-moves of a game. It follows from the maximum length of a game's text, 16 MiB.
 const MAX_PLIES: i64 = 1 << 24;
 
 /// An expression whose value in a position is a number, such as a number of pieces.

@@ -8,10 +8,10 @@ use super::{Tags, values::millis};
 /// The clocks of a game, from which the time of each move is calculated.
 ///
 /// A comment after a move contains one of two times: the time that the move took, as in `[%emt 0:00:05]`, or the time
-/// left on the clock, as in `[%clk 0:02:59.5]`. In the second case, the time of the move is the time left before the
-/// move, plus the increment, minus the time left after the move. This requires a `TimeControl` tag such as `180+2` or, with
-/// several periods, `40/5400+30:1800+30`. The time of the next period is added to the clock after the move that ends a
-/// period. If the tag does not say which move this is, it is the first move after which more time is left than before.
+/// left on the clock, as in `[%clk 0:02:59.5]`. In the second case, the move took the time left before it, plus the
+/// increment, minus the time left after it. This requires a `TimeControl` tag such as `180+2` or, with several periods,
+/// `40/5400+30:1800+30`. At the end of a period, the time of the next period is added to the clock. If the tag does not
+/// say after which move a period ends, it ends after the first move that leaves more time than before.
 ///
 /// The time of a side's first move remains unknown in two cases. If all of the base time is left, the clock did not
 /// run. If less than three quarters are left, the side did not begin with the base time. For example, a player on

@@ -153,9 +153,9 @@ fn likeness(wanted: &str, name: &str) -> u32 {
     (1000.0 * mean) as u32
 }
 
-/// A collection of names of players, or of events, that match a name in a filter. While it contains no match, it also collects names
-/// that are similar to a name in the filter. The search for similar names takes at most [`MAX_COMPARISONS`]
-/// comparisons.
+/// A collection of the names of players, or of events, in games that match a name in a filter. Until the first match,
+/// it also collects names that are similar to a name in the filter. The search for similar names takes at most
+/// [`MAX_COMPARISONS`] comparisons.
 #[derive(Debug)]
 pub(crate) struct PlayerNames {
     /// The names in the filter.

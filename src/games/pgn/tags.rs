@@ -887,8 +887,8 @@ pub(super) fn first_move_follows(text: &[u8]) -> bool {
         .is_some_and(|rest| looks_like_move(without_marks(first_word(rest))))
 }
 
-/// Decodes a comment like [`tag_text`]. Leaves out commands such as `[%clk 0:02:59]`, and replaces each run of white space
-/// with a blank.
+/// Decodes a comment as UTF-8 or, if it is not valid UTF-8, as Latin-1. Leaves out commands such as `[%clk 0:02:59]`,
+/// and replaces each run of white space with a blank.
 pub(crate) fn comment_text(comment: &[u8]) -> String {
     let text = tag_text(comment);
     let mut said = String::new();

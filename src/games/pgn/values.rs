@@ -46,8 +46,8 @@ pub(crate) fn rating(value: &[u8]) -> Option<u16> {
     elo.filter(|elo| (1..=HIGHEST_RATING).contains(elo))
 }
 
-/// The error for an invalid [`Selection`](crate::games::selection::Selection): a condition cannot be parsed, or no game can
-/// meet all conditions.
+/// The error for an invalid [`Selection`](crate::games::selection::Selection): a condition cannot be parsed, or no game
+/// can meet all conditions.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 #[non_exhaustive]
 pub enum ConditionError {
