@@ -261,14 +261,14 @@ impl<S: MoveSource> SourceWrapper for HidingSource<'_, S> {
     }
 }
 
-/// The beginning of the line, in the comment of a book's header, that says that the book was edited. The line ends with
-/// the version of polybook.
+/// The beginning of the line that marks a book as edited, in the comment of the header. The version of polybook
+/// follows.
 const EDITED: &str = "Edited by polybook ";
 
 /// The number of bytes that a generated header keeps free for the line `Edited by polybook` of a later edit.
 pub(super) const ROOM_FOR_EDIT: usize = 64;
 
-/// Returns the header text of an edited book. The text ends with a line that says that the book was edited, and a line
+/// Returns the header text of an edited book. The text ends with two lines: one that marks the book as edited, and one
 /// for the checksum. If there is no room for both, sets `unmarked` in `summary`, and keeps only the checksum line,
 /// provided that the old text had one.
 ///

@@ -76,8 +76,7 @@ struct WeighedMove {
 }
 
 /// The maximum number of moves that a [`BookMaker`] keeps in memory for each shard of its counts. A shard is one of 256
-/// ranges of position keys. If the book has more moves in a shard, their weights are computed again when they are
-/// needed.
+/// ranges of position keys. If the book has more moves in a shard, their weights are recomputed when they are needed.
 const MAX_CACHED_MOVES: usize = 1024;
 
 /// Statistics about a book that is made from counts: the numbers of positions and moves, and the scaling of the
@@ -114,7 +113,7 @@ impl<'a> BookMaker<'a> {
     ///
     /// # Errors
     ///
-    /// Returns an error if a temporary file of the counts cannot be read.
+    /// Returns an error if a temporary file with counted games cannot be read.
     pub fn new(
         counts: &'a Counts,
         filter: &'a MoveFilter,
@@ -129,7 +128,7 @@ impl<'a> BookMaker<'a> {
     ///
     /// # Errors
     ///
-    /// Returns an error if the store of evaluations or a temporary file of the counts cannot be read, or if the
+    /// Returns an error if the store of evaluations or a temporary file with counted games cannot be read, or if the
     /// positions and moves exceed the budget `memory`.
     pub fn with_evals(
         &self,
@@ -153,7 +152,7 @@ impl<'a> BookMaker<'a> {
     ///
     /// # Errors
     ///
-    /// Returns an error if a temporary file of the counts cannot be read, or if the positions and moves exceed the
+    /// Returns an error if a temporary file with counted games cannot be read, or if the positions and moves exceed the
     /// budget `memory`.
     pub fn with_minimax(
         &self,
@@ -251,9 +250,9 @@ impl<'a> BookMaker<'a> {
         Ok(maker)
     }
 
-    /// Selects the moves of one shard of the counts (one of 256 ranges of position keys). Returns statistics about the
-    /// shard, and the moves that the book keeps. Returns `None` instead of the moves if there are too many to keep in
-    /// memory.
+    /// Selects the moves that the book keeps of one shard, which is one of 256 ranges of position keys. Returns
+    /// statistics about the shard, and the moves that the book keeps. Returns `None` instead of the moves if there are
+    /// too many to keep in memory.
     fn survey(&self, shard: usize) -> Result<(BookSummary, Option<Vec<WeighedMove>>)> {
         let mut summary = BookSummary::default();
         // If nearly every move is kept, keeping moves takes longer than computing their weights again.
@@ -361,7 +360,7 @@ impl<'a> BookMaker<'a> {
     ///
     /// # Errors
     ///
-    /// Returns an error if a file cannot be written, or if a temporary file of the counts cannot be read.
+    /// Returns an error if a file cannot be written, or if a temporary file with counted games cannot be read.
     pub fn write(&self, header: Option<&str>, out: &mut AtomicFile, temp_dir: &Path) -> Result<()> {
         let mut file = BookWriter::begin(out, header, temp_dir)?;
         let sums = self.shards.par_iter().enumerate();

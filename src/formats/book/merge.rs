@@ -478,8 +478,8 @@ const MIN_COMMENT_LENGTH: usize = 40;
 /// source books. Its comment contains the name of the operation (`Merged` or `Filtered`), the names of the source
 /// books, and `options`, the options of the filter. The comments of the source books follow, shortened if the header
 /// would otherwise be too long for some programs. If there is no room for the comments of some books, the last line
-/// says so. The header keeps room for the line of a later edit. Error messages name `out`, the path of the new
-/// book.
+/// states how many are left out. The header keeps room for the line of a later edit. Error messages name `out`, the
+/// path of the new book.
 fn joined_header(books: &[Book], operation: &str, options: &str, out: &Path) -> Result<String> {
     let mut united: Vec<String> = Vec::new();
     for book in books {

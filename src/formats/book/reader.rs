@@ -26,7 +26,7 @@ use crate::{
 /// A file may have any size, because only the parts that are needed are read. Several threads may use a book at the
 /// same time. If another program replaces the file (which Windows may refuse), the book still reads the old file. A
 /// process keeps the files of at most 64 books open. If more books are in use, the file of each additional book is
-/// opened again for each read, which fails if the file has been replaced.
+/// reopened for each read, which fails if the file has been replaced.
 ///
 /// ```
 /// use polybook::{book::{Book, Entry}, position::{BookMove, key}};

@@ -202,7 +202,7 @@ pub struct MinimaxSummary {
 }
 
 /// A table of the factors, from 0 to 1, with which the option `--minimax` multiplies the weights of moves. A move gets
-/// a low factor if its continuations score badly in the counts.
+/// a low factor if its continuations scored badly in the counted games.
 ///
 /// The factors depend on values of positions, from 0 to 1. The value of a position is the highest cautious score of its
 /// moves. The cautious score of a move is the smaller of two numbers: the lower bound of the confidence interval of its
@@ -230,7 +230,7 @@ impl MinimaxFactors {
     ///
     /// # Errors
     ///
-    /// Returns an error if a temporary file of the counts cannot be read, or if the positions and moves exceed the
+    /// Returns an error if a temporary file with counted games cannot be read, or if the positions and moves exceed the
     /// budget `memory`.
     pub(super) fn of(
         counts: &Counts,

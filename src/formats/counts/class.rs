@@ -50,8 +50,8 @@ const MAX_GAMES_PER_RECORD: u64 = 16;
 /// are equal in the selected fields are added up.
 const SAME_CLASS_MASK: u128 = !0 << 20;
 
-/// The class of a half-move: the speed, rating group and month of its game. A property by which counts are not grouped
-/// is 0.
+/// The class of a half-move: the speed, rating group and month of its game. A property by which the half-moves are not
+/// grouped is 0.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
 pub struct CountClass {
     /// The index of the speed in [`Speed::ALL`](crate::games::pgn::Speed::ALL).

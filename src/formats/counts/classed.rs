@@ -56,8 +56,8 @@ pub(crate) struct ClassedCounts {
     totals: [AtomicU64; 1 + MEASURES.len()],
 }
 
-/// A row of counts in a merge. The merge orders rows by position key, move and identity. An identity is a hash that
-/// distinguishes positions with equal keys.
+/// A row in a merge of counts directories. The merge orders rows by position key, move and identity. An identity is a
+/// hash that distinguishes positions with equal keys.
 struct MergeRow(ClassRow);
 
 impl PartialEq for MergeRow {
@@ -102,8 +102,8 @@ impl ClassedCounts {
         })
     }
 
-    /// Returns `true` if any Parquet file of the counts has a column of identities. An identity is a hash that
-    /// distinguishes positions with equal keys. Only counts of chess variants have this column.
+    /// Returns `true` if any Parquet file of the counts directories has a column of identities. An identity is a hash
+    /// that distinguishes positions with equal keys. Only directories with games of chess variants need this column.
     ///
     /// # Errors
     ///
@@ -354,7 +354,7 @@ fn add_up(rows: &mut Vec<ClassRow>) {
 /// rating group and a month.
 pub(super) type ClassedRows<'a> = Box<dyn Iterator<Item = Result<ClassRow>> + 'a>;
 
-/// The source of the rows of a new counts directory: sorted counts in memory or in temporary files.
+/// The source of the rows of a new counts directory: sorted results of moves, in memory or in temporary files.
 pub(crate) enum RowSource<'a> {
     /// Results of standard chess, in which the key identifies the position.
     Keys(&'a Counts),
@@ -368,7 +368,7 @@ pub(crate) enum RowSource<'a> {
 
 impl RowSource<'_> {
     /// Returns `true` if each row contains an identity in addition to the position key. An identity is a hash that
-    /// distinguishes positions with equal keys. Only counts of chess variants contain identities.
+    /// distinguishes positions with equal keys. Only rows of chess variants contain identities.
     pub(super) fn has_identities(&self) -> bool {
         matches!(self, RowSource::Identities { .. })
     }
@@ -409,8 +409,8 @@ impl RowSource<'_> {
 }
 
 /// Calls `f` with one row for each position, move and class (speed, rating group and month) in `shards`, in ascending
-/// order. The row contains the sum of all records with these properties. `counts` must be counts of standard chess. A
-/// shard is a 256th of the range of keys.
+/// order. The row contains the sum of all records with these properties. `counts` must contain only games of standard
+/// chess. A shard is a 256th of the range of keys.
 ///
 /// # Errors
 ///
@@ -440,8 +440,8 @@ pub(super) fn for_each_class_row(
     open.map_or(Ok(()), |(_, last)| f(&last))
 }
 
-/// Returns an iterator over the rows in `shards`, sorted by position key, move and identity. Several rows may have the
-/// same move and class (speed, rating group and month). A shard is a 256th of the range of keys.
+/// Returns an iterator over the rows of `counts` in `shards`, sorted by position key, move and identity. Several rows
+/// may have the same move and class (speed, rating group and month). A shard is a 256th of the range of keys.
 pub(super) fn class_rows(counts: &ClassCounts, shards: Range<usize>) -> ClassedRows<'_> {
     let Some(keys) = &counts.keys else {
         let records = shards.flat_map(|shard| counts.records.records(shard));
@@ -502,10 +502,10 @@ fn class_row(key: u64, record: ClassRecord) -> ClassRow {
     }
 }
 
-/// Calls `f` with each row in one shard of counts of a variant, sorted by position key, move and identity. An identity
-/// is a hash that distinguishes positions with equal keys. `finder` finds the moves of the position with a given
-/// identity, and `keys` pairs each identity with its position key. `shard` is the index of the shard, which is a 256th
-/// of the range of keys.
+/// Calls `f` with each row in one shard of the results of a chess variant, sorted by position key, move and identity.
+/// An identity is a hash that distinguishes positions with equal keys. `finder` finds the moves of the position with a
+/// given identity, and `keys` pairs each identity with its position key. `shard` is the index of the shard, which is a
+/// 256th of the range of keys.
 ///
 /// # Errors
 ///

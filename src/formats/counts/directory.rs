@@ -36,7 +36,7 @@ use crate::{
 };
 
 /// An open counts directory. Its Parquet files contain the results of each move in each position. The optional file
-/// `_counts.json` describes the counts.
+/// `_counts.json` says which games were counted.
 #[derive(Clone, Debug)]
 pub struct CountsDirectory {
     path: PathBuf,
@@ -222,7 +222,7 @@ impl CountsDirectory {
         Ok(all.unwrap_or_default())
     }
 
-    /// Returns the Parquet files that contain the counts.
+    /// Returns the Parquet files that contain the results of moves.
     pub fn parts(&self) -> &[Part] {
         &self.parts
     }
@@ -247,7 +247,7 @@ impl CountsDirectory {
 
     /// Checks whether the files have a column of identities. If `are_wanted` is `true`, all files must have this
     /// column, otherwise none may have it. An identity is a hash that distinguishes positions with equal keys. Only
-    /// counts of chess variants need this column.
+    /// directories with games of chess variants need this column.
     ///
     /// # Errors
     ///
@@ -587,9 +587,9 @@ impl CountsDirectory {
         Ok(parts.filter(|parts| parts.first_out_of_order().is_none()))
     }
 
-    /// Returns the Parquet files of the directory in ascending order of keys, for a merge of counts by class (speed,
-    /// rating group and month). The order allows reading only the rows in a range of keys. The rows of each file must
-    /// be sorted, which is checked when they are read.
+    /// Returns the Parquet files of the directory in ascending order of keys, for a merge by class (speed, rating group
+    /// and month). The order allows reading only the rows in a range of keys. The rows of each file must be sorted,
+    /// which is checked when they are read.
     ///
     /// # Errors
     ///
@@ -608,7 +608,7 @@ impl CountsDirectory {
 impl OrderedPart {
     /// Opens a file of counts whose rows are sorted. Returns `None` if the file cannot be read by ranges of keys. This
     /// is the case if its metadata does not describe sorted rows, if its keys are unsigned, or if it has a column of
-    /// identities, as counts of variants do.
+    /// identities, as files with games of chess variants do.
     fn open(part: &Part) -> Result<Option<OrderedPart>> {
         let file = part.open()?;
         let find = || -> Result<_, CountsError> {
@@ -626,8 +626,8 @@ impl OrderedPart {
         Ok(groups.map(|groups| OrderedPart::new(part, groups)))
     }
 
-    /// Opens a file of counts by class (speed, rating group and month). Its rows must be sorted. If the metadata of a
-    /// row group does not state its first and last key, assumes that the row group may contain any key.
+    /// Opens a file whose rows are grouped by class (speed, rating group and month). The rows must be sorted. If the
+    /// metadata of a row group does not state its first and last key, assumes that the row group may contain any key.
     fn open_classed(part: &Part) -> Result<OrderedPart> {
         let file = part.open()?;
         let groups = part.named(caught(|| {

@@ -111,10 +111,12 @@ pub enum CountsError {
         "row {0} is not in order: sort the rows by key, move and identity, and write all rows of a key to one Parquet \
          file"
     )]
-    /// A row of counts by class (speed, rating group and month) is out of order, or two files contain the same key.
-    /// Holds the number of the row, counted from 0, or 0 if two files contain the same key.
+    /// A row is out of order, or two files contain the same key. This is an error only if the rows are grouped by class
+    /// (speed, rating group and month). Holds the number of the row, counted from 0, or 0 if two files contain the same
+    /// key.
     ClassOrder(u64),
-    /// The column `key` of counts by class is unsigned. The rows of counts by class must be sorted by signed keys.
+    /// The column `key` is unsigned. Rows that are grouped by class (speed, rating group and month) must be sorted by
+    /// signed keys.
     #[error(
         "the column \"key\" is unsigned: cast the column to signed numbers of 64 bits, and then sort the rows by key, \
          move and identity"
@@ -165,7 +167,7 @@ pub enum CountsError {
     /// The file `_counts.json` is malformed or contradicts itself. Holds the reason.
     #[error("this file does not describe counts of polybook: {0}")]
     Sidecar(String),
-    /// The counts have a version of the format that this polybook cannot read. Holds the version.
+    /// The counts directory has a version of the format that this polybook cannot read. Holds the version.
     #[error("the counts use version {0} of the format, but this polybook reads version {VERSION}{advice}", advice = other_version(.0))]
     Version(u32),
     #[error(
@@ -175,12 +177,12 @@ pub enum CountsError {
     /// A counts directory contains no rows for games that ended in a position, although other inputs of the merge
     /// contain such rows.
     NoEnds,
-    /// A file has a column of identities, so it contains counts of a chess variant, but no variant was named.
+    /// A file has a column of identities, so it contains games of a chess variant, but no variant was named.
     #[error(
         "this Parquet file has a column \"identity\", so it contains counts of a variant: name the variant"
     )]
     Identity,
-    /// A file with counts of a variant lacks the column of identities. Identities distinguish positions with equal
+    /// A file with games of a chess variant lacks the column of identities. Identities distinguish positions with equal
     /// keys.
     #[error(
         "this Parquet file has no column \"identity\", which is required in counts of a variant"

@@ -2,10 +2,10 @@
 //!
 //! | file | content |
 //! |---|---|
-//! | `part-NNN.parquet` | the counts; each file contains a range of keys |
+//! | `part-NNN.parquet` | the results of the moves; each file contains a range of keys |
 //! | `_starts.pq` | the positions in which games started, if a `FEN` tag or the variant determines them |
 //! | `_positions.pq`, `_moves.pq` | optional: [names](super::Names) of positions and moves |
-//! | `_counts.json` | the origin of the counts, and a list of the other files: [`CountsOrigin`](super::CountsOrigin) |
+//! | `_counts.json` | which games were counted, and a list of the other files: [`CountsOrigin`](super::CountsOrigin) |
 //!
 //! Programs that read all Parquet files of a directory ignore files whose names begin with an underscore or do not end
 //! in `.parquet`, so they read only the files `part-NNN.parquet`.
@@ -13,28 +13,28 @@
 //! | column of `part-NNN.parquet` | type | content |
 //! |---|---|---|
 //! | `key` | 64-bit integer | the Polyglot key as a signed number; 0 for a position that no book can contain |
-//! | `move` | 32-bit integer | the 16-bit Polyglot move; in counts by class, 0 for games that end in the position |
+//! | `move` | 32-bit integer | the 16-bit Polyglot move; if grouped by class, 0 for games that end in the position |
 //! | `black` | boolean | `true` if Black is to move |
 //! | `wins`, `draws`, `losses` | 64-bit integers | the numbers of games, from the view of the side to move |
-//! | `identity` | 64-bit integer | only in counts of variants: a number that distinguishes positions with equal keys |
-//! | `speed` | 32-bit integer | in counts [by](super::Grouping) speed: 0 (ultra bullet) to 5 (correspondence) |
-//! | `rating_group` | 32-bit integer | in counts by rating: the lowest rating of the game's group, or -1 if unknown |
-//! | `month` | 32-bit integer | in counts by month: the year times 100, plus the month; 0 if unknown |
-//! | `book_only` | boolean | in counts by class: `true` for [books only](super::CountClass::book_only) |
-//! | two columns for each of the [`MEASURES`] | 64-bit integers | in counts by class: the sum of the known numbers, and the number of games in which the number is known |
+//! | `identity` | 64-bit integer | only for games of chess variants: a number that distinguishes positions with equal keys |
+//! | `speed` | 32-bit integer | if [grouped](super::Grouping) by speed: 0 (ultra bullet) to 5 (correspondence) |
+//! | `rating_group` | 32-bit integer | if grouped by rating: the lowest rating of the game's group, or -1 if unknown |
+//! | `month` | 32-bit integer | if grouped by month: the year times 100, plus the month; 0 if unknown |
+//! | `book_only` | boolean | if grouped by class: `true` for [books only](super::CountClass::book_only) |
+//! | two columns for each of the [`MEASURES`] | 64-bit integers | if grouped by class: the sum of the known numbers, and the number of games in which the number is known |
 //!
 //! The rating group of a game is the group that contains the mean of its known ratings.
 //!
 //! polybook writes one row for each position, move and class (speed, rating group and month). The rows are sorted by
 //! signed key, move, identity, and the columns of the class.
 //!
-//! polybook reads rows in any order, and adds up rows of the same position and move. Columns may be nullable but must
-//! not contain nulls. Unknown columns are ignored. Counts by class are an exception: their rows must be sorted by key,
-//! move and identity. If the columns of a measure are missing, its numbers are unknown.
+//! polybook reads rows in any order, except that rows that are grouped by class must be sorted by key, move and
+//! identity. Rows of the same position and move are added up. Columns may be nullable but must not contain nulls.
+//! Unknown columns are ignored. If the columns of a measure are missing, its numbers are unknown.
 //!
 //! `_positions.pq` has the columns `key`, `fen`, `eco` and `opening`, and `_moves.pq` has the columns `key`, `move`,
-//! `san` and `uci`. The names are strings; `eco` and `opening` are null for positions without a name. In counts of
-//! variants, both tables also have the column `identity` after `key`. The tables are sorted by signed key.
+//! `san` and `uci`. The names are strings; `eco` and `opening` are null for positions without a name. For games of
+//! chess variants, both tables also have the column `identity` after `key`. The tables are sorted by signed key.
 //!
 //! `_starts.pq` has the columns `epd` (a string) and `games` (a 64-bit integer). Rows with the same EPD are added up.
 
@@ -172,8 +172,8 @@ pub struct Row {
     pub key: u64,
     /// A number that distinguishes positions with equal keys. In standard chess it equals the key.
     pub identity: u64,
-    /// The move, or [`BookMove::NONE`] for games that ended in the position. Only counts by class contain rows
-    /// without a move.
+    /// The move, or [`BookMove::NONE`] for games that ended in the position. Only directories that are grouped by class
+    /// contain rows without a move.
     pub mv: BookMove,
     /// The side to move.
     pub turn: Color,
@@ -192,8 +192,8 @@ impl Row {
     }
 }
 
-/// A row of counts by class. It contains the results of one move in one position in the games of one class. A class
-/// consists of a speed, a rating group and a month.
+/// A row of a counts directory that is grouped by class. It contains the results of one move in one position, in the
+/// games of one class. A class consists of a speed, a rating group and a month.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct ClassRow {
     /// The position, the move, and the results.
@@ -205,7 +205,7 @@ pub struct ClassRow {
 }
 
 impl From<Row> for ClassRow {
-    /// Converts a row without a class to a row of counts by class. Sets the class and the means to 0.
+    /// Converts a row without a class to a row with a class. The class and the means are 0.
     fn from(row: Row) -> ClassRow {
         ClassRow {
             row,
@@ -253,8 +253,8 @@ pub(super) fn is_part_name(name: &OsStr) -> bool {
         .is_some_and(|number| number.len() >= 3 && number.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// Returns the number of Parquet files into which `rows` rows of counts are divided; `rows` may be approximate. The
-/// result is a power of two, and at most [`SHARDS`].
+/// Returns the number of Parquet files into which `rows` rows of a counts directory are divided. `rows` may be
+/// approximate. The result is a power of two, and at most [`SHARDS`].
 pub(super) fn part_count(rows: u64) -> usize {
     let parts = rows.div_ceil(ROWS_PER_PART).max(1).next_power_of_two();
     usize::try_from(parts).map_or(SHARDS, |parts| parts.min(SHARDS))

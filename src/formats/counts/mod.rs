@@ -5,10 +5,10 @@
 //! Records are ordered by key and move. The module `sort` collects, sorts and adds up records. It spills records to
 //! temporary files if they exceed the memory budget.
 //!
-//! Sorting records takes one seventh of the time of counting in a hash map, and less memory. The numbers say how many
-//! times a move was played, not in how many games: a move that is played twice in one position of a game counts twice.
-//! The last position of a game has no move, so only counts by class contain it. A record contains the key of its
-//! position, not the position; the module `obs` finds positions by replaying the counted moves.
+//! Sorting records takes one seventh of the time of counting in a hash map, and less memory. The numbers state how many
+//! times a move was played, not in how many games: a move that a game plays twice in the same position is counted
+//! twice. The last position of a game has no move, so it is counted only if results are grouped by class. A record
+//! contains the key of its position, not the position; the module `obs` finds positions by replaying the counted moves.
 //!
 //! ```
 //! use polybook::{counts::{Memory, Tally}, position::BookMove, results::Wdl};
@@ -28,9 +28,10 @@
 //!
 //! # Directories of counts
 //!
-//! If the feature `parquet` is on, counts can also be stored in a directory of Parquet files. Query engines such as
-//! DuckDB and Spark can read and write such files. For example, a query engine can add up the counts of many machines,
-//! and polybook reads the result like a PGN file. [`layout`] documents the files and their columns.
+//! If the feature `parquet` is on, results can also be stored in a *counts directory*, a directory of Parquet files.
+//! Query engines such as DuckDB and Spark can read and write such files. For example, a query engine can add up the
+//! counts directories of many machines, and polybook can read the result like a PGN file. [`layout`] documents the
+//! files and their columns.
 //!
 //! `CountsWriter` writes a directory. [`CountsDirectory`] opens a directory, and [`Part::read`] reads one of its files.
 //! `OrderedParts` and `ClassedCounts` read sorted files by ranges of keys, so that several directories can be merged in

@@ -313,7 +313,8 @@ pub(super) struct LargeCounts(BTreeMap<(u64, u16), Wdl>);
 
 impl LargeCounts {
     /// Checks that the map contains at most [`MAX_LARGE_RESULTS`] moves, because it is held in memory. No real
-    /// collection of games exceeds this limit. The error names `source`, the path of the counts that were read.
+    /// collection of games exceeds this limit. The error names `source`, the path of the counts directory that was
+    /// read.
     pub(super) fn check_count(&self, source: &Path) -> Result<()> {
         if self.0.len() <= MAX_LARGE_RESULTS {
             return Ok(());

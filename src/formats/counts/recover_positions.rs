@@ -28,7 +28,7 @@ use crate::{
 /// stack grows longer, the task hands `MAX_STACK / 2` positions to a new task.
 const MAX_STACK: usize = 64;
 
-/// The number of lines (sequences of moves) that a task follows at the same time. A look-up of a position must wait for
+/// The number of lines (sequences of moves) that a task follows at the same time. A lookup of a position must wait for
 /// memory. Meanwhile, the processor can look up the positions of other lines.
 const LINES_PER_TASK: usize = 32;
 

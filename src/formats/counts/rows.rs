@@ -1,4 +1,4 @@
-//! Decodes the rows of a Parquet file of counts from its columns, and checks every value.
+//! Decodes the rows of the Parquet files in a counts directory from their columns, and checks every value.
 
 use std::ops::Range;
 

@@ -48,7 +48,7 @@ pub struct CountsOrigin {
     pub variant: String,
     /// The number of counted half-moves: the sum of all wins, draws and losses.
     pub plies: u64,
-    /// The properties of games (speed, rating group and month) by which the counts are grouped.
+    /// The properties of games (speed, rating group and month) by which the rows are grouped.
     #[serde(default, skip_serializing_if = "is_none")]
     pub by: Grouping,
     /// The numbers of positions, rows and half-moves that were pruned, or `None` if pruning was not requested.
@@ -93,7 +93,7 @@ pub struct CountsOrigin {
     pub rejected: Vec<Rejection>,
 }
 
-/// Returns `true` if counts are not grouped by any property of games. serde then omits the field `by`.
+/// Returns `true` if rows are not grouped by any property of games. In this case, serde omits the field `by`.
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
 fn is_none(by: &Grouping) -> bool {
     by.is_none()
@@ -159,7 +159,8 @@ pub(super) fn crc32_of(file: &mut File) -> io::Result<u32> {
     }
 }
 
-/// The complete content of `_counts.json`: a description of the counts, and a list of the files in the directory.
+/// The complete content of `_counts.json`: a description of the counted games, and a list of the files in the counts
+/// directory.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub(super) struct Sidecar {
     pub format: String,

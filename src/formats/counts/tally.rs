@@ -1,6 +1,6 @@
 //! Collects the wins, draws and losses of every move in every position. Results that are already sorted can be merged
-//! without sorting them again. A [`Finder`] finds positions in the counts by their keys, and [`VisitedBits`] record
-//! which positions have been visited.
+//! without sorting them again. A [`Finder`] finds counted positions by their keys, and [`VisitedBits`] record which
+//! positions have been visited.
 
 use std::{
     borrow::Cow,
@@ -82,8 +82,8 @@ impl Tally {
     ///
     /// # Errors
     ///
-    /// Returns an [`Error::File`](crate::Error::File) that names `source`, the path of the counts that were read, if
-    /// there are more such moves than in any real collection of games.
+    /// Returns an [`Error::File`](crate::Error::File) that names `source`, the path of the counts directory that was
+    /// read, if there are more such moves than in any real collection of games.
     pub(crate) fn refuse_many_large(&self, source: &Path) -> Result<()> {
         task::lock(&self.large).check_count(source)
     }
@@ -258,12 +258,12 @@ impl Counts {
         self.rare
     }
 
-    /// Returns `true` if some of the counts are in temporary files, because the counts exceeded the memory budget.
+    /// Returns `true` if some results are in temporary files, because the results exceeded the memory budget.
     pub fn is_spilled(&self) -> bool {
         self.records.is_spilled()
     }
 
-    /// Returns the approximate number of bytes of memory that the counts take.
+    /// Returns the approximate number of bytes that the results take in memory.
     pub(crate) fn bytes_in_memory(&self) -> u64 {
         self.records.bytes_in_memory()
     }
@@ -299,15 +299,15 @@ fn count_move(record: CountRecord, moves: &mut Vec<MoveCount>) {
 /// The number of records that are passed to a merge at a time. Each record contains results of one move.
 const RECORDS_PER_BATCH: usize = 1 << 11;
 
-/// A function that reads the next batch of counts from a sorted source into an empty [`CountBatch`]. The results are
+/// A function that reads the next batch of results from a sorted source into an empty [`CountBatch`]. The results are
 /// sorted by position key and move, and belong to one range of shards. A shard is a 256th of the range of keys.
 ///
-/// The function returns the path of the file that it has read, or `None` at the end of the counts. A batch may be empty
+/// The function returns the path of the file that it has read, or `None` at the end of the source. A batch may be empty
 /// before the end, because rows without moves are skipped.
 pub(crate) type OrderedCounts<'a> =
     Box<dyn FnMut(&mut CountBatch) -> Result<Option<&'a Path>> + 'a>;
 
-/// Converts `counts`, a sorted source of counts, to a source of records for a merge. Results that are too large for
+/// Converts `counts`, a sorted source of results, to a source of records for a merge. Results that are too large for
 /// records are added to `large`. `has_large` is set to `true` before the first of these results is added.
 fn records<'a: 'b, 'b>(
     mut counts: OrderedCounts<'a>,
@@ -421,13 +421,13 @@ const SHARD_SHIFT: u32 = 120;
 const BUCKET_SIZE_IN_MEMORY: u64 = 4;
 
 /// The intended number of records in a bucket if the records are in a temporary file. A bucket is a part of a shard. A
-/// look-up reads one bucket instead of the whole shard.
+/// lookup reads one bucket instead of the whole shard.
 const BUCKET_SIZE_IN_FILE: u64 = 256;
 
-/// An index of sorted counts that finds the moves of a position by the position's key.
+/// An index of sorted results that finds the moves of a position by the position's key.
 ///
 /// Keys are uniformly distributed, so only a few records have keys with the same leading bits. A table contains the
-/// index of the first record for each combination of leading bits. A look-up searches only the records with the same
+/// index of the first record for each combination of leading bits. A lookup searches only the records with the same
 /// leading bits as its key.
 #[derive(Debug)]
 pub(crate) struct Finder<'a> {
@@ -454,7 +454,7 @@ pub(super) struct ShardBuckets {
     pub(super) positions: u64,
 }
 
-/// A range of the sorted records of one shard. A look-up searches this range for the records of the position with the
+/// A range of the sorted records of one shard. A lookup searches this range for the records of the position with the
 /// key `key`. If the position was counted, the range contains all of its records. A shard contains a 256th of the range
 /// of keys.
 #[derive(Copy, Clone, Debug)]
@@ -473,7 +473,7 @@ pub(crate) struct RecordLocation {
     pub(super) record: usize,
 }
 
-/// A position that was found in the counts, with the moves that were played in it and their results.
+/// A position that a [`Finder`] has found, with the moves that were played in it and their results.
 #[derive(Debug)]
 pub(crate) struct FinderMatch<'a> {
     /// The location of the first record of the position.
@@ -484,7 +484,7 @@ pub(crate) struct FinderMatch<'a> {
     pub moves: &'a [MoveCount],
 }
 
-/// Buffers for looking up positions. A thread reuses them for all of its look-ups, to save allocations.
+/// Buffers for looking up positions. A thread reuses them for all of its lookups, to save allocations.
 #[derive(Default, Debug)]
 pub(crate) struct LookUpBuffers {
     records: Vec<CountRecord>,
@@ -689,7 +689,7 @@ impl Finder<'_> {
     /// Finds the range of records for each of `keys`, as [`range_of`](Finder::range_of) does. Replaces the content of
     /// `ranges` with these ranges, in the order of the keys.
     ///
-    /// A look-up spends most of its time waiting for memory. Looking up many keys together is faster, because their
+    /// A lookup spends most of its time waiting for memory. Looking up many keys together is faster, because their
     /// waits overlap.
     pub fn find_ranges(&self, keys: impl Iterator<Item = u64>, ranges: &mut Vec<RecordRange>) {
         ranges.clear();
@@ -703,7 +703,7 @@ impl Finder<'_> {
         black_box(firsts.fold(0, |all, record| all ^ record.key()));
     }
 
-    /// Creates an empty set in which positions of these counts can be marked as visited.
+    /// Creates an empty set in which the counted positions can be marked as visited.
     pub fn visited_bits(&self) -> VisitedBits {
         let shards = self
             .shards
@@ -722,7 +722,7 @@ impl Finder<'_> {
 /// The number of bits in each word of a bit set.
 const WORD_BITS: usize = u64::BITS as usize;
 
-/// A set of visited positions. It has one bit for each record of the counts. The bit of a position's first record is
+/// A set of visited positions. It has one bit for each record of the results. The bit of a position's first record is
 /// set if the position was visited.
 #[derive(Debug)]
 pub(crate) struct VisitedBits {

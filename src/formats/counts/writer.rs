@@ -78,9 +78,9 @@ pub(crate) struct CountsContent<'a, S> {
     pub min_game: u64,
     /// The positions in which games started.
     pub starts: S,
-    /// The names that are written beside the counts, or `None` to write no names.
+    /// The names of positions and moves to write, or `None` to write no names.
     pub names: Option<CountedNames<'a>>,
-    /// The description of the counts. The writer adds the numbers of half-moves and of pruned rows.
+    /// The description of the counted games. The writer adds the numbers of half-moves and of pruned rows.
     pub about: CountsOrigin,
 }
 
@@ -106,8 +106,8 @@ impl CountsWriter {
     ///
     /// # Errors
     ///
-    /// Returns an error if the counts cannot be written, if a temporary file cannot be read, or [`Error::Interrupted`]
-    /// if `stop` is set.
+    /// Returns an error if the directory cannot be written, if a temporary file cannot be read, or
+    /// [`Error::Interrupted`] if `stop` is set.
     pub(crate) fn write(
         self,
         source: &RowSource<'_>,
@@ -137,18 +137,18 @@ impl CountsWriter {
         self.finish(parts, content, stop)
     }
 
-    /// Writes counts by class (speed, rating group and month) to the temporary directory. Merges the counts of the
-    /// input directories, `classed`, with `own`, the counts of games that were read in the same run of `make-book`.
-    /// Rows with the same position, move and class are added up.
+    /// Writes the rows of a counts directory that is grouped by class (speed, rating group and month) to the temporary
+    /// directory. Merges the rows of the input directories, `classed`, with `own`, the results of games that were read
+    /// in the same run of `make-book`. Rows with the same position, move and class are added up.
     ///
-    /// `content` contains the starting positions and a description of the counts. If `has_identities` is `true`, as for
-    /// variants, the files get a column of identities. At most `at_once` files are written at the same time, which
-    /// bounds the memory.
+    /// `content` contains the starting positions and a description of the counted games. If `has_identities` is `true`,
+    /// as for chess variants, the files get a column of identities. At most `at_once` files are written at the same
+    /// time, which bounds the memory.
     ///
     /// # Errors
     ///
-    /// Returns an error if an input cannot be read, is damaged or is not sorted, if the counts cannot be written, if a
-    /// temporary file cannot be read, or [`Error::Interrupted`] if `stop` is set.
+    /// Returns an error if an input cannot be read, is damaged or is not sorted, if the directory cannot be written, if
+    /// a temporary file cannot be read, or [`Error::Interrupted`] if `stop` is set.
     pub(crate) fn write_classed(
         self,
         (classed, own): (&ClassedCounts, &ClassCounts),
@@ -187,7 +187,7 @@ impl CountsWriter {
 
     /// Creates the Parquet file with the number `number` in the writer's temporary directory. `has_identities` adds a
     /// column of identities (hashes that distinguish positions with equal keys), and `by` adds columns for properties
-    /// of games. Setting `stop` interrupts the writing.
+    /// of games. If `stop` is set, writing is interrupted.
     fn create_part<'s>(
         &'s self,
         number: usize,
@@ -271,12 +271,12 @@ fn write_classes(
     Ok(())
 }
 
-/// The number of rows in a Parquet page of counts by class (speed, rating group and month). Pages of other counts have
-/// more rows. A merge of several directories holds one page of each column of each directory in memory, so pages of
-/// counts by class must be small.
+/// The number of rows in a Parquet page if rows are grouped by class (speed, rating group and month). Such pages are
+/// smaller than others, because a merge of several directories holds one page of each column of each directory in
+/// memory.
 const ROWS_PER_CLASSED_PAGE: usize = 1 << 13;
 
-/// A writer of one Parquet file of counts. It buffers rows, and writes one row group at a time.
+/// A writer of one Parquet file in a counts directory. It buffers rows, and writes one row group at a time.
 pub(super) struct PartWriter<'a> {
     file: TableWriter<File>,
     directory: &'a Path,
@@ -288,7 +288,7 @@ pub(super) struct PartWriter<'a> {
     by: Grouping,
     /// The rows of the current row group.
     rows: Vec<Row>,
-    /// The classes and means of `rows`. It is empty if the counts are not grouped by class.
+    /// The classes and means of `rows`. This vector is empty if rows are not grouped by class.
     classes: Vec<(CountClass, Means)>,
     /// The number of rows in the finished row groups.
     written: u64,
@@ -298,8 +298,8 @@ pub(super) struct PartWriter<'a> {
 
 impl<'a> PartWriter<'a> {
     /// Creates the Parquet file `name` in `directory`, a temporary directory that will be renamed to `target`.
-    /// `with_identities` adds a column of identities, and `by` adds columns for properties of games, such as the
-    /// speed. Setting `stop` interrupts the writing.
+    /// `with_identities` adds a column of identities, and `by` adds columns for properties of games, such as the speed.
+    /// If `stop` is set, writing is interrupted.
     ///
     /// # Errors
     ///
@@ -364,7 +364,7 @@ impl<'a> PartWriter<'a> {
         })
     }
 
-    /// Appends a row to a file of counts that are not grouped by class (speed, rating group and month).
+    /// Appends a row to a file whose rows are not grouped by class (speed, rating group and month).
     ///
     /// # Errors
     ///
@@ -387,7 +387,8 @@ impl<'a> PartWriter<'a> {
         Ok(())
     }
 
-    /// Appends a row, with its class (speed, rating group and month) and its means, to a file of counts by class.
+    /// Appends a row to a file whose rows are grouped by class (speed, rating group and month). The row contains its
+    /// class and its means.
     ///
     /// # Errors
     ///

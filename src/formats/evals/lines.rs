@@ -84,7 +84,7 @@ const CE_MATE_BASE: i64 = 32768;
 const MAX_MATE_MOVES: i64 = 383;
 
 /// Reads an evaluation from `line`, an EPD. Stores `origin`, the number that identifies the evaluation's source, in the
-/// record. Returns `None` if the EPD contains no evaluation. The error message says what cannot be read.
+/// record. Returns `None` if the EPD contains no evaluation. The error is a message that describes what cannot be read.
 fn of_epd(line: &str, origin: u8) -> Result<Option<EvalRecord>, String> {
     let (pos, operations) = split_epd(line)?;
     let score = match (number(operations, "dm")?, number(operations, "ce")?) {
@@ -105,7 +105,7 @@ fn of_epd(line: &str, origin: u8) -> Result<Option<EvalRecord>, String> {
 }
 
 /// Converts the operand of the EPD operation `ce` to a score. The operand and the score are both from the point of view
-/// of the side to move. Returns `None` if the operand says that the side to move is already checkmated.
+/// of the side to move. Returns `None` if the operand means that the side to move is already checkmated.
 fn of_ce(ce: i64) -> Option<Score> {
     const MATED: i64 = 1 - CE_MATE_BASE;
     match ce {
@@ -234,8 +234,8 @@ struct LichessLineScore {
 
 /// Reads a line of the evaluations file that Lichess publishes. Returns the position with its deepest evaluation, or
 /// `None` if the line contains no evaluation. The score is that of the first variation, which is the best one. Stores
-/// `origin`, the number that identifies the evaluation's source, in the record. The error message says what cannot be
-/// read.
+/// `origin`, the number that identifies the evaluation's source, in the record. The error is a message that describes
+/// what cannot be read.
 fn of_lichess(line: &str, origin: u8) -> Result<Option<EvalRecord>, String> {
     let line: LichessLine<'_> = serde_json::from_str(line).map_err(|err| err.to_string())?;
     let pos = from_text(Some(&line.fen), None).map_err(problem_of)?;

@@ -7,7 +7,7 @@ const MAX_BITS_PER_WRITE: u32 = 32;
 /// first byte may already have been read.
 const WINDOW: u32 = 57;
 
-/// The greatest number of leading zero bits that an exponential Golomb code may have. Encoded numbers are less than
+/// The maximum number of leading zero bits that an exponential Golomb code may have. Encoded numbers are less than
 /// 2^56, so their codes have at most this many.
 const MOST_ZEROS: u32 = 56;
 

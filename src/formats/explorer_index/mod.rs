@@ -25,7 +25,7 @@
 //! |---|---|
 //! | `xq`, 8 bytes of a [`ListKey`], byte 255 | a page of positions, see [`count_pages`]; the key contains the greatest subject that the page may contain |
 //! | `xq`, 8 bytes of a [`ListKey`], byte 1, a [`Period`] | the rows of a period, for a position that has too many rows for a page. See [`periods`] |
-//! | `xy` | the description of the counts, see [`CountedContents`] |
+//! | `xy` | the description of the index, see [`CountedContents`] |
 //!
 //! An index of counts is always for standard chess.
 //!
@@ -266,7 +266,7 @@ pub struct CountedContents {
     /// Whether there are rows without a move, for games that end in a position.
     #[serde(default)]
     pub has_ends: bool,
-    /// The number of counted games, or `None` if the counts do not state it.
+    /// The number of counted games, or `None` if it is unknown.
     pub games: Option<u64>,
     /// The minimum number of moves that were counted in a position. Positions with fewer moves were pruned.
     pub min_game: u64,
@@ -281,7 +281,7 @@ pub struct CountedContents {
 /// and the limits that applied when the games were counted.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct CountsSources {
-    /// The number of counted games, or `None` if the counts do not state it.
+    /// The number of counted games, or `None` if it is unknown.
     pub games: Option<u64>,
     /// The minimum number of moves that were counted in a position. Positions with fewer moves were pruned.
     pub min_game: u64,

@@ -238,7 +238,7 @@ impl Default for ListResults<'_> {
 }
 
 impl<'a> ListResults<'a> {
-    /// Adds the results of the games in `items` to the results of their list. `white_to_move` says whether White is to
+    /// Adds the results of the games in `items` to the results of their list. `white_to_move` tells whether White is to
     /// move in the position to which the list belongs. `games` contains the rows of the games, from which the results
     /// are read.
     ///
@@ -361,7 +361,7 @@ pub(super) struct ResultAdder<'a> {
 }
 
 impl<'a> ResultAdder<'a> {
-    /// Creates an accumulator without games. `white_to_move` says whether White is to move in the position. `games`
+    /// Creates an accumulator without games. `white_to_move` tells whether White is to move in the position. `games`
     /// contains the rows of all games of the index.
     fn new(white_to_move: bool, games: &'a StoredGames) -> ResultAdder<'a> {
         ResultAdder {

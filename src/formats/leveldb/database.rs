@@ -181,7 +181,7 @@ struct ManifestTable {
 
 impl Tables {
     /// Opens the tables `files` in `directory` and checks them. Keeps as many of them open as the process's limit on
-    /// open files allows, and closes the others again.
+    /// open files allows, and closes the others.
     ///
     /// # Errors
     ///
@@ -195,7 +195,7 @@ impl Tables {
     }
 
     /// Opens each of the tables `files` in `directory`. Keeps a table open if this process does not yet keep `limit`
-    /// tables open, and closes the table otherwise. A closed table is opened again when it is used.
+    /// tables open, and closes the table otherwise. A closed table is reopened when it is used.
     fn open_up_to(limit: usize, directory: &Path, mut files: Vec<&TableFile>) -> Result<Tables> {
         files.sort_by_key(|file| file.number);
         let mut tables = Tables {

@@ -54,8 +54,8 @@ pub(super) struct Connections {
 
 impl Connections {
     /// Opens a database file and creates a pool of two connections, so that short queries can run during a long read.
-    /// If another file replaces the database before both connections are open, starts again with the new file. Setting
-    /// `stop` interrupts all queries of the pool.
+    /// If another file replaces the database before both connections are open, starts over with the new file. If `stop`
+    /// is set, all queries of the pool are interrupted.
     pub(super) fn open(path: &Path, stop: &Arc<AtomicBool>) -> Result<Connections> {
         open_again_if_replaced(path, || Connections::open_two(path, stop))
     }

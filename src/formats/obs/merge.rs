@@ -48,7 +48,7 @@ pub struct ObsMergeSummary {
 ///
 /// The results of equal moves of a position are added up. The value of the column `Active` comes from the first input
 /// that contains the move. The comment comes from the first input that contains a comment on the move. SQLite sorts the
-/// rows of the inputs within the memory budget `memory`. Setting `stop` to `true` cancels the merge.
+/// rows of the inputs within the memory budget `memory`. If `stop` is set, the merge is cancelled.
 ///
 /// Returns a summary and the finished output, which the caller must rename to its target. If no moves were left out of
 /// the inputs (see [`Info::dropped`]), the new database is equal to one made from all games at once.
@@ -151,7 +151,7 @@ fn join_info(joined: &mut Option<Info>, databases: &[Obs]) -> Result<()> {
 
 /// Merges the rows of `databases`, and calls `write` with each merged row, sorted by EPD and then by move. Skips rows
 /// that cannot be read. Returns the paths of the databases in which rows were skipped, each with a description of these
-/// rows. Setting `stop` to `true` cancels the merge.
+/// rows. If `stop` is set, the merge is cancelled.
 fn merge_databases_into(
     write: impl FnMut(ObsRow) -> Result<()>,
     databases: Vec<Obs>,

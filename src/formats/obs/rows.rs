@@ -86,8 +86,8 @@ pub struct SkippedRows {
 pub(crate) const NOT_LEGAL: &str = "this is not a legal move in the position";
 
 impl SkippedRows {
-    /// Counts `row` as skipped. `reason` says why the row is skipped. If it is the first skipped row, also stores a
-    /// description of the row and the reason.
+    /// Counts `row` as skipped. `reason` is the reason why the row is skipped. If it is the first skipped row, also
+    /// stores a description of the row and the reason.
     pub(crate) fn row(&mut self, row: &ObsRow, reason: &str) {
         self.rows += 1;
         self.example

@@ -148,8 +148,8 @@ pub(super) fn note_of_games(results: Results) -> String {
     note("game", results)
 }
 
-/// Returns the comment of a suite entry that says how many times games reached its last position, and how White scored
-/// in these games. A game that reached the position twice is counted twice.
+/// Returns the comment of a suite entry with the number of times that games reached its last position, and White's
+/// score in these games. A game that reached the position twice is counted twice.
 pub(super) fn note_of_times(results: Results) -> String {
     note("time", results)
 }

@@ -400,7 +400,7 @@ pub(super) enum RangeCheck {
     Unknown,
 }
 
-/// Returns the end of an error message, which says that `count` positions were left out because they have no
+/// Returns a phrase for the end of an error message: that `count` positions were left out because they have no
 /// evaluation. Returns an empty string if `count` is 0.
 pub(super) fn without_evaluation(count: u64) -> String {
     match count {
