@@ -1,47 +1,47 @@
-//! The memory budget of each store in which a run collects data.
+//! Divides the memory budget of a run among the stores in which the run collects data.
 //!
 //! `Budget::divide` first reserves memory for the metadata of counts and for decompression, and an eighth of the budget
 //! for `--duplicates once`. It divides the rest into equal shares for the tallies and for the outputs that collect
 //! data. After the last game, the outputs are written one after the other. The output that is being written may then
-//! sort in the whole budget, except the memory that the counts and the other unwritten outputs still need
+//! use the whole budget for sorting, except the memory that the counts and the other unwritten outputs still need
 //! (`Budget::memory_left`).
 
 use super::options::MakeBook;
 use crate::storage::sort::{Memory, SHARDS};
 
-/// The approximate memory, in bytes, that a thread needs to read one counts directory in the order of keys. This number
+/// The approximate memory, in bytes, that a thread needs to read one counts directory in the order of keys. This
 /// includes buffered pages of the Parquet columns and decoded rows, but not the metadata of the files.
 pub(super) const BYTES_PER_DIRECTORY: usize = 2 << 20;
 
 /// The maximum number of Parquet files that may be open at the same time while counts are merged. Each thread merges
-/// one range of keys. For this, it keeps one file of every input counts directory open. The limit is low because some
+/// one range of keys, for which it keeps one file of every input counts directory open. The limit is low because some
 /// systems allow a process to open only 256 files.
 const MAX_OPEN_FILES: usize = 128;
 
-/// The preferred number of rows in a range of keys. Threads merge sorted counts in parallel, and each thread merges the
-/// rows of one range at a time. Smaller ranges are slower, because a Parquet row group that two ranges share is read
-/// twice.
+/// The preferred number of rows in a range of keys. Threads merge sorted counts in parallel, one range at a time.
+/// Smaller ranges are slower, because a Parquet row group that two ranges share is read twice.
 const ROWS_PER_RANGE: u64 = 1 << 22;
 
-/// The memory limits of the stores in which a run of `make-book` collects data. A store that reaches its limit writes
-/// data to temporary files.
+/// The memory limits of the stores in which a `make-book` run collects data. A store that reaches its limit writes data
+/// to temporary files.
 #[derive(Default)]
 pub(super) struct Budget {
-    /// The budget of each tally.
+    /// The budget of each tally, a store that adds up the results of moves.
     pub tally: Memory,
-    /// The budget of one memory share. Outputs take one or more of these equal shares while games are read.
+    /// The budget of one memory share. While games are read, each output takes one or more of these shares, which have
+    /// equal sizes.
     pub share: Memory,
-    /// The budget for the game records of the index.
+    /// The budget for the game records of an index.
     pub games: Memory,
     /// The budget for the positions in which games started.
     pub starts: Memory,
-    /// The budget for the keys of games, which is 0 unless duplicates are dropped.
+    /// The budget for the keys by which duplicate games are recognized. It is 0 unless duplicates are dropped.
     pub duplicates: Memory,
-    /// The plan for merging counts that are already sorted, or `None` if the tallies sort them again.
+    /// The plan for merging input counts that are already sorted, or `None` if the tallies sort them again.
     pub merging: Option<Merging>,
 }
 
-/// A plan for merging input counts that are already sorted by key. These counts need not be sorted again.
+/// A plan for merging input counts that are already sorted by key, so that they need not be sorted again.
 pub(super) struct Merging {
     /// The number of ranges into which the keys are divided. Each range is merged by one thread.
     pub ranges: usize,
@@ -49,15 +49,15 @@ pub(super) struct Merging {
     pub memory: Memory,
 }
 
-/// The size of the input counts that are already sorted by key. This size decides whether the memory suffices to merge
-/// these counts without sorting them again.
+/// The size of the input counts that are already sorted by key. It decides whether the memory suffices for merging them
+/// without sorting them again.
 pub(super) struct OrderedSize {
     /// The approximate memory, in bytes, that one thread needs to read all sorted counts.
     pub memory: usize,
     pub rows: u64,
     /// The number of directories that contain sorted counts.
     pub directories: usize,
-    /// Whether all inputs are sorted counts.
+    /// Whether all inputs are counts that are already sorted.
     pub is_all: bool,
 }
 
@@ -102,9 +102,9 @@ impl Budget {
         }
     }
 
-    /// Returns the part of the run's memory budget that an output may use to sort or check its contents while it is
-    /// written. `counts` is the memory that the counts of moves take, and `outputs` is the memory that other outputs
-    /// take until they are written, both in bytes.
+    /// Returns the part of the run's memory budget that an output may use for sorting or checking its contents while it
+    /// is written. `counts` is the memory for the counts of moves, and `outputs` is the memory that other outputs take
+    /// until they are written, both in bytes.
     pub(super) fn memory_left(run: &MakeBook, counts: usize, outputs: usize) -> Memory {
         // Finding positions needs one more byte for each record.
         let held = counts + counts / 8 + outputs;
@@ -115,7 +115,7 @@ impl Budget {
     }
 
     /// Returns how many Parquet files of the output counts may be written at the same time, at least 1. Each file is
-    /// written by its own thread, which needs `memory_per_file` bytes of memory to read the input counts.
+    /// written by its own thread, which needs `memory_per_file` bytes of memory for reading the input counts.
     pub(super) fn parts_at_once(run: &MakeBook, memory_per_file: usize) -> usize {
         (run.memory.bytes / 2 / memory_per_file.max(BYTES_PER_DIRECTORY)).max(1)
     }
@@ -140,8 +140,8 @@ fn merging(share: usize, ordered: &OrderedSize, threads: usize) -> Option<(usize
 /// number of ranges, and how many of them are merged at the same time (at most `max_at_once`). Returns `None` if fewer
 /// than two ranges are possible.
 ///
-/// At least two ranges are necessary: rows are sorted by key as a signed number, but shards are sorted by key as an
-/// unsigned number, and the two orders agree only within each half of the keys.
+/// At least two ranges are necessary because two orders must agree: rows are sorted by key as a signed number, but
+/// shards by key as an unsigned number. The orders agree only within each half of the keys.
 fn ranges(rows: u64, threads: usize, max_at_once: usize) -> Option<(usize, usize)> {
     if threads <= max_at_once {
         let wanted = usize::try_from(rows / ROWS_PER_RANGE).unwrap_or(SHARDS);

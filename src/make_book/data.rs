@@ -1,4 +1,4 @@
-//! The data that a run has collected, from which its outputs are written.
+//! The data that a run has collected and from which its outputs are written.
 
 use std::collections::HashMap;
 
@@ -19,21 +19,21 @@ use crate::{
     storage::sort::{ByteRun, Memory, Sorted},
 };
 
-/// The complete counts of a run of `make-book`: counts by position key, counts by identity (a hash that distinguishes
-/// positions with equal keys), or both, as the outputs need them.
+/// The complete counts of a `make-book` run: counts by position key, counts by identity (a hash that distinguishes
+/// positions with equal keys), or both, depending on what the outputs need.
 pub(super) struct SortedCounts {
     /// The counts by position key, if an output needs them.
     pub by_key: Option<Counts>,
     /// The counts by identity, if an output needs them.
     pub by_identity: Option<Counts>,
-    /// Pairs of a key and an identity, which show the identities that share a key, if an output needs them.
+    /// Pairs of a position key and an identity, which show the identities that share a key, if an output needs them.
     pub shared_keys: Option<Sorted<KeyedIdentity>>,
 }
 
 impl SortedCounts {
     /// Returns the results of all moves by identity (a hash that distinguishes positions with equal keys). If the run
-    /// has no counts by identity, returns the counts by key. This happens only in standard chess, where identities
-    /// equal keys.
+    /// has no counts by identity, which happens only in standard chess, returns the counts by key, because identities
+    /// then equal keys.
     ///
     /// # Panics
     ///
@@ -73,27 +73,27 @@ impl SortedCounts {
 /// first game of each input, and the positions in which games started.
 pub(super) struct OrderedResults {
     pub report: Report,
-    /// The number of each input's first game.
+    /// The game number of the first game of each input.
     pub first_games: Vec<u64>,
     /// The positions in which games started.
     pub starts: Starts,
 }
 
-/// The data from which the outputs of a run of `make-book` are written: the counts of moves, the weights, the
-/// provenance (from which inputs and with which options the counts were made) and the report of the run.
+/// The data from which the outputs of a `make-book` run are written: the counts of moves, the weights, the report of
+/// the run, and the inputs and options with which the counts were made.
 pub(super) struct CollectedData<'a> {
     pub counts: &'a SortedCounts,
     /// The moves that a book keeps, if an output [needs weights](Needs::weights).
     pub weighed: Option<BookMaker<'a>>,
     /// The inputs, games and options from which the counts were made.
     pub provenance: Provenance,
-    /// The options of the provenance that affect counting.
+    /// The options that affected counting, as text.
     pub options: &'a str,
     /// The numbers of positions, rows and half-moves that were pruned from the inputs, or `None` if nothing was pruned.
     pub pruned: Option<Pruned>,
     /// The report of the run, and all data that depends on the order of the games.
     pub games: OrderedResults,
-    /// The approximate memory, in bytes, that the outputs still to be written occupy.
+    /// The approximate memory, in bytes, that is occupied by outputs that have not been written yet.
     pub held_bytes: usize,
 }
 
@@ -108,7 +108,7 @@ impl<'a> CollectedData<'a> {
     }
 
     /// Returns [`Error::Empty`] if the output would contain no move, unless the options allow empty outputs. The error
-    /// lists the filters that rejected the moves. `keeps_weightless` is `true` if the output may also contain moves of
+    /// lists the filters that rejected the moves. `keeps_weightless` is `true` if the output may contain moves of
     /// weight 0.
     pub(super) fn refuse_without_moves(
         &self,
@@ -169,7 +169,7 @@ impl<'a> CollectedData<'a> {
     }
 }
 
-/// The maximum number of different starting positions that [`Starts`] remembers. A remembered position is stored only
+/// The maximum number of different starting positions that [`Starts`] remembers, so that each of them is stored only
 /// once. Any other position is stored again each time it is added, and its numbers of games are added up later.
 const MAX_REMEMBERED_STARTS: usize = 1 << 18;
 
@@ -181,14 +181,14 @@ pub(super) struct Starts {
     epds: ByteRun,
     /// The number of stored positions.
     kept: u64,
-    /// The indices in `more` of the first [`MAX_REMEMBERED_STARTS`] stored positions, by fingerprint.
+    /// The index in `more` of each of the first [`MAX_REMEMBERED_STARTS`] stored positions, keyed by fingerprint.
     seen: HashMap<u128, usize>,
     /// For each remembered position, the number of games that were added after the position was stored.
     more: Vec<u64>,
 }
 
 impl Starts {
-    /// Creates an empty store of starting positions. If the store exceeds the budget `memory`, it spills to a temporary
+    /// Creates an empty collection of starting positions. If it exceeds the budget `memory`, it spills to a temporary
     /// file.
     pub(super) fn new(memory: &Memory) -> Starts {
         Starts {
@@ -199,8 +199,7 @@ impl Starts {
         }
     }
 
-    /// Adds a starting position to the store. `epd` is the position, and `games` is the number of games that started in
-    /// it.
+    /// Adds the starting position `epd`, in which `games` games started.
     pub(super) fn add(&mut self, epd: &[u8], games: u64) -> Result<()> {
         let fingerprint = SipHasher13::new().hash(epd).as_u128();
         if let Some(number) = self.seen.get(&fingerprint) {
@@ -218,8 +217,8 @@ impl Starts {
         self.epds.append(&games.to_le_bytes())
     }
 
-    /// Returns an iterator over the stored positions, in the order in which they were first added. Each item is an EPD
-    /// and a number of games. If the iterator returns a position several times, the caller must add up its numbers of
+    /// Returns an iterator over the stored positions, in the order in which they were first added. An item is an EPD
+    /// and a number of games. A position may be returned several times; the caller must then add up its numbers of
     /// games.
     pub(super) fn all(&self) -> impl Iterator<Item = Result<(String, u64)>> + '_ {
         let mut reader = self.epds.reader(0);

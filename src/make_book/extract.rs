@@ -1,4 +1,4 @@
-//! The options of the output that contains the games themselves.
+//! The options of an output that contains the games themselves.
 
 use std::path::PathBuf;
 
@@ -29,23 +29,23 @@ pub struct Extract {
     pub(super) escapes: bool,
 }
 
-/// How the games of an [`Extract`] are written.
+/// The form in which an [`Extract`] writes games.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub enum ExtractForm {
-    /// Each game as it stands in the input, byte by byte, followed by a blank line.
+    /// Each game as it stands in the input, byte for byte, followed by a blank line.
     #[default]
     Text,
     /// Each game in the export format of the PGN standard.
     Export(ExportFormat),
-    /// A JSON document that says where each game is, and where the query about positions holds.
+    /// A JSON document that says where each game is, and in which positions the query about positions holds.
     Json,
-    /// The number of the games.
+    /// Only the number of games.
     Count,
 }
 
 impl Extract {
-    /// Creates an output at `path`, which contains each game as it stands in the input. The path `-` means standard
-    /// output. If the name ends in `.zst` or `.gz`, the output is compressed.
+    /// Creates an output at `path` that contains each game as it stands in the input. The path `-` means standard
+    /// output. The output is compressed if the path ends in `.zst` or `.gz`.
     pub fn new(path: impl Into<PathBuf>) -> Extract {
         Extract {
             path: path.into(),
@@ -69,20 +69,21 @@ impl Extract {
         self
     }
 
-    /// Limits the output to a random sample of `games` games, which are kept in memory. The same `seed` chooses the same
-    /// games. Default: all games.
+    /// Limits the output to a random sample of `games` games, which are kept in memory. Equal values of `seed` choose
+    /// the same games. Default: all games.
     pub fn sample(mut self, games: u64, seed: u64) -> Extract {
         self.sample = Some((games, seed));
         self
     }
 
-    /// Sets whether control characters are escaped, for an output that a terminal shows. Default: no.
+    /// Sets whether control characters are escaped, which is useful for showing the output in a terminal. Default: no.
     pub fn escapes(mut self, escapes: bool) -> Extract {
         self.escapes = escapes;
         self
     }
 
-    /// Sets whether games that cannot be read to their end are written too, as they stand in the input. Default: no.
+    /// Sets whether the output also contains games that cannot be read to their end, as they stand in the input.
+    /// Default: no.
     pub fn keep_broken(mut self, keep: bool) -> Extract {
         self.keep_broken = keep;
         self

@@ -1,11 +1,12 @@
-//! The half-moves of one game, from its starting position to its end or to the first move that cannot be played,
+//! Plays the half-moves of one game, from its starting position to its end or to the first move that cannot be played,
 //! which rejects the game.
 //!
-//! [`Variations`] collects the moves of variations. Each variation is counted once, from the move at which it branches.
+//! [`Variations`] collects the moves of variations. Each variation is counted once, from the move at which it branches
+//! off.
 //!
 //! A [hash of the half-moves](MainLine::hash) helps to recognize duplicate games. The threads that replay games do not
 //! know which of two equal games comes first in the inputs. Each thread therefore passes on all of its games as
-//! candidates. The records of a batch are added to the counts only after all earlier batches are complete.
+//! candidates, and the records of a batch are added to the counts only after all earlier batches are complete.
 
 use shakmaty::{Color, Move};
 use siphasher::sip::SipHasher13;
@@ -25,25 +26,25 @@ use crate::{
 };
 
 /// The main line of the game that is being replayed: its counted half-moves with their positions, and data about the
-/// uncounted moves after them. The same value is used for each game, to avoid allocations.
+/// moves after them, which are not counted. The same value is reused for each game, to avoid allocations.
 #[derive(Default)]
 pub(super) struct MainLine {
     pub plies: Vec<Ply>,
-    /// The number of counted half-moves that are played in a position without a valid book key.
+    /// The number of counted half-moves whose position has no valid book key, so that a book cannot contain them.
     pub not_for_books: u64,
-    /// The identities of the positions before these half-moves, if an output needs them.
+    /// The identities (hashes) of the positions before the counted half-moves, if an output needs them.
     pub identities: Vec<u64>,
-    /// The exact identities of the positions before these half-moves, if an output needs identities.
+    /// The exact identities of the positions before the counted half-moves, if an output needs them.
     pub exact_identities: Vec<u64>,
-    /// The half-moves of variations, if the run counts them.
+    /// The half-moves of the game's variations, if the run counts them.
     pub variations: Variations,
     /// The encoding of the moves that are not counted, if the run needs the [hashes](MainLine::hash) of games.
     rest: Vec<u8>,
     /// The identities of the positions after the moves that are not counted, if the run needs the openings of games.
     pub rest_identities: Vec<u64>,
-    /// The query that a position of the game must meet, if there is one.
+    /// The query that must match a position of the game, if there is one.
     pub matcher: Option<Matcher>,
-    /// The buffer of the bytes that [`hash`](MainLine::hash) hashes.
+    /// A buffer for the bytes from which [`hash`](MainLine::hash) computes its result.
     hashed: Vec<u8>,
 }
 
@@ -57,21 +58,21 @@ pub(crate) struct Ply {
     pub in_book: bool,
 }
 
-/// The reason why a game is rejected, and the location of the problem in the game.
+/// The reason why a game is rejected, and the place of the problem in the game.
 pub(super) struct Problem {
-    /// The offset in the text of the batch.
+    /// The offset of the problem in the text of the batch.
     pub offset: usize,
     /// The number of half-moves before the problem.
     pub ply: usize,
-    /// The move that cannot be played, or an empty text if the text is damaged.
+    /// The move that cannot be played, as the PGN spells it. Empty if the text is damaged.
     pub mv: String,
     pub reason: String,
 }
 
-/// The data of a game that is known after its main line has been played: its length, its result, and the problem that
-/// ended it early, if there was one.
+/// The facts about a game that are known after its main line has been played: its length, its result, and the problem
+/// that ended it early, if there was one.
 pub(super) struct MainLineEnd {
-    /// The result that the termination marker gives.
+    /// The result that the termination marker states.
     pub marker: Option<GameResult>,
     /// The number of half-moves. Half-moves that are not counted are included if they were read.
     pub plies: usize,
@@ -82,7 +83,7 @@ pub(super) struct MainLineEnd {
 }
 
 impl MainLine {
-    /// Creates an empty main line for games that `selection` tests.
+    /// Creates an empty main line for the games that `selection` filters.
     pub(super) fn new(selection: &Selection) -> MainLine {
         MainLine {
             matcher: selection.board_query().map(|query| query.matcher()),
@@ -101,9 +102,10 @@ impl MainLine {
         self.rest_identities.clear();
     }
 
-    /// Returns the opening of the game: the last named position that its moves reach, including moves that are not
-    /// counted. `last` is the identity (a hash) of the position after the last counted move. May be called only if the
-    /// run [needs openings](Needs::openings), because the identities of the other positions are not stored otherwise.
+    /// Returns the opening of the game: the name of the last position that has one, including positions after moves
+    /// that are not counted. `last` is the identity (a hash) of the position after the last counted move. May be called
+    /// only if the run [needs openings](Needs::openings), because the identities of the other positions are not stored
+    /// otherwise.
     pub(super) fn opening(&self, variant: Variant, last: u64) -> OpeningNumber {
         let identities = self.identities.iter().chain([&last]);
         let identities = identities.chain(&self.rest_identities);
@@ -182,7 +184,7 @@ impl MainLine {
         }
     }
 
-    /// Evaluates the query about positions in the last position of the game.
+    /// Evaluates the query about positions in the last position of the game, if there is a query.
     fn visit_last<P: Rules>(&mut self, pos: &Keyed<P>) {
         if let Some(matcher) = &mut self.matcher {
             matcher.visit(pos.position(), None);
@@ -190,8 +192,8 @@ impl MainLine {
     }
 
     /// Plays the variations at the current offset, and returns the token after them. The variations replace the last
-    /// move, so they begin in `before`, the position before this move. `ply` is the number of half-moves before this
-    /// position.
+    /// move, so they begin in `before`, the position before this move. `ply` is the number of half-moves up to
+    /// `before`.
     fn read_variations<'a, P: Rules>(
         &mut self,
         options: &MakeBook,
@@ -209,10 +211,10 @@ impl MainLine {
 
     /// Reads the moves of a game after its last counted move, and returns data about the end of the game. `pos` is the
     /// position after the counted moves. `first` is the text of the first uncounted move if the caller has already read
-    /// it, or an empty text if this is a null move.
+    /// it; an empty text means a null move.
     ///
-    /// Stores these moves if the run needs hashes or openings of games. Otherwise, counts them if the length
-    /// of the game is needed, and skips them if it is not.
+    /// Stores these moves if the run needs hashes or openings of games. Otherwise, counts them if the length of the
+    /// game is needed, and skips them if it is not.
     fn rest_of_game<P: Rules>(
         &mut self,
         options: &MakeBook,
@@ -247,10 +249,11 @@ impl MainLine {
         ending
     }
 
-    /// Skips the rest of a game after a move that cannot be played in the position `pos`, and returns data about the end
-    /// of the game. `text` is the text of this move, or empty for a null move. If the run counts variations, first
-    /// plays the variations that replace this move. If the run needs hashes of games, stores the skipped moves as text,
-    /// because two games are duplicates only if these moves are equal, too.
+    /// Skips the rest of a game after a move that cannot be played in the position `pos`, and returns data about the
+    /// end of the game. `text` is the text of this move, or empty for a null move.
+    ///
+    /// If the run counts variations, first plays the variations that replace this move. If the run needs hashes of
+    /// games, stores the skipped moves as text, because games are duplicates only if these moves are equal, too.
     fn skip_unplayable<P: Rules>(
         &mut self,
         options: &MakeBook,
@@ -279,10 +282,10 @@ impl MainLine {
         self.end_of_game(end)
     }
 
-    /// Creates the [`MainLineEnd`] of a game from the half-moves in `self.plies` and from `end`. `end` says how the
+    /// Creates the [`MainLineEnd`] of a game from the half-moves in `self.plies` and from `end`, which says how the
     /// text of the game ended. Must be called after the last counted half-move was played.
     ///
-    /// The caller must add to `plies` the number of half-moves that were read but not counted. The caller must also set
+    /// The caller must add the number of half-moves that were read but not counted to `plies`. It must also set
     /// `null_move` or `problem` if a null move or a move that cannot be played ended the counted half-moves.
     fn end_of_game(&self, end: GameEnd) -> MainLineEnd {
         let (marker, problem) = match end {
@@ -306,12 +309,13 @@ impl MainLine {
     }
 }
 
-/// A receiver that adds the moves of a game to its main line, and the moves of variations if the run counts them.
+/// Receives the moves of a game, and adds them to its main line. Also adds the moves of variations if the run counts
+/// them.
 struct MoveCounter<'m, P: Rules> {
     line: &'m mut MainLine,
     options: &'m MakeBook,
     needs: &'m Needs,
-    /// The position before the last move, in which a variation begins. `None` if the run does not count variations.
+    /// The position before the last move, in which variations begin. `None` if the run does not count variations.
     before: Option<Keyed<P>>,
 }
 
@@ -348,14 +352,14 @@ impl<P: Rules> MoveReceiver<P> for MoveCounter<'_, P> {
     }
 }
 
-/// The counted half-moves in all variations of one game.
+/// The counted half-moves of all variations of a game.
 #[derive(Debug, Default)]
 pub(super) struct Variations {
     pub branches: Vec<VariationPly>,
-    /// The number of variations that contain a move that cannot be played. Their half-moves before this move are
+    /// The number of variations that contain a move that cannot be played. Only their half-moves before this move are
     /// counted.
     pub unplayable: u64,
-    /// The number of variations that contain a null move. Their half-moves before it are counted.
+    /// The number of variations that contain a null move. Only their half-moves before the null move are counted.
     pub null_moves: u64,
 }
 
@@ -368,7 +372,7 @@ pub(crate) struct VariationPly {
     pub identity: u64,
     pub mv: BookMove,
     pub turn: Color,
-    /// Whether the key is a valid book key.
+    /// Whether the key of the position is a valid book key.
     pub in_book: bool,
 }
 
@@ -383,8 +387,8 @@ impl Variations {
     }
 
     /// Plays the variation that the reader `games` has just entered, and all variations nested in it. The variation
-    /// replaces a half-move of the main line, so it begins in `before`, the position before this half-move. `ply` is the
-    /// number of half-moves before this position. If `before` is `None`, the variation is skipped.
+    /// replaces a half-move of the main line, so it begins in `before`, the position before this half-move. `ply` is
+    /// the number of half-moves up to `before`. If `before` is `None`, the variation is skipped.
     fn play<P: Rules>(
         &mut self,
         games: &mut GameReader<'_>,
@@ -420,14 +424,14 @@ impl Variations {
 /// unplayable move and the moves after it. They are collected because two games are duplicates only if these moves are
 /// equal, too.
 pub(super) struct UncountedMoves<P> {
-    /// The current position, or `None` after a move that cannot be played.
+    /// The current position, or `None` once a move could not be played.
     pos: Option<Keyed<P>>,
     letters: PieceLetters,
     /// The encoding of the moves so far, which is part of the [hash](MainLine::hash).
     bytes: Vec<u8>,
     /// The number of half-moves before the first null move.
     pub plies: usize,
-    /// Whether a null move has ended the moves.
+    /// Whether a null move has ended the game's moves.
     is_over: bool,
     /// The identities of the positions after the moves, up to the first move that cannot be played.
     pub identities: Vec<u64>,
@@ -436,9 +440,9 @@ pub(super) struct UncountedMoves<P> {
 }
 
 impl<P: Rules> UncountedMoves<P> {
-    /// Creates an empty list of uncounted moves. `pos` is the position after the counted moves. It is `None` if the
-    /// next move cannot be played. The moves are then compared with those of other games as the PGN spells them,
-    /// because they cannot be parsed. `letters` is the language of the piece letters in the moves.
+    /// Creates an empty list of uncounted moves. `pos` is the position after the counted moves, or `None` if the next
+    /// move cannot be played. Without a position, moves cannot be parsed, so they are compared with those of other
+    /// games as the PGN spells them. `letters` is the language of the piece letters in the moves.
     pub(super) fn new(pos: Option<Keyed<P>>, letters: PieceLetters) -> UncountedMoves<P> {
         UncountedMoves {
             pos,
@@ -451,8 +455,8 @@ impl<P: Rules> UncountedMoves<P> {
         }
     }
 
-    /// Adds the next uncounted move of the game to the list. `text` is the move as the PGN spells it. An empty text
-    /// means a null move.
+    /// Adds the next uncounted move of the game. `text` is the move as the PGN spells it; an empty text means a null
+    /// move.
     pub(super) fn push(&mut self, text: &[u8]) {
         self.is_over |= text.is_empty();
         self.plies += usize::from(!self.is_over);
@@ -486,7 +490,7 @@ impl<P: Rules> UncountedMoves<P> {
     }
 }
 
-/// The 16-bit number that precedes the text of a move that cannot be played. No move has this number.
+/// A 16-bit number that no move has. It precedes the text of a move that cannot be played.
 const NOT_PLAYED: u16 = u16::MAX;
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
-//! The pipeline from PGN or counts to books, indexes, databases, counts and suites.
+//! The pipeline that makes books, indexes, databases, counts and suites from PGN files or counts.
 //!
-//! One thread reads and decompresses each input, and another [cuts](crate::games::pgn::Cutter) it into batches. All threads
-//! replay the batches and count their moves. A sequencer restores the order of the batches for everything that depends
-//! on it, such as game numbers. Then each output is written under a temporary name, and all outputs are renamed
+//! One thread reads and decompresses each input, and another [cuts](crate::games::pgn::Cutter) it into batches. All
+//! threads replay the batches and count their moves. A sequencer restores the order of the batches for everything that
+//! depends on it, such as game numbers. Then each output is written under a temporary name, and all outputs are renamed
 //! together.
 //!
 //! The outputs of a run depend only on its inputs and options, never on the number of threads or the memory budget.

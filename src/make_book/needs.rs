@@ -2,30 +2,31 @@
 
 use super::options::MakeBook;
 
-/// The kinds of data that the outputs of a run of `make-book` need. A run collects only this data and the total numbers
-/// of games and half-moves.
+/// The kinds of data that the outputs of a `make-book` run need. Apart from the total numbers of games and half-moves,
+/// a run collects only this data.
 #[derive(Default, Debug)]
 pub(super) struct Needs {
-    /// Counts by position key.
+    /// Counts of moves by position key.
     pub keys: bool,
-    /// Counts by identity. In standard chess, identities equal keys.
+    /// Counts of moves by identity, a hash that distinguishes positions with equal keys. In standard chess, identities
+    /// equal keys.
     pub identities: bool,
-    /// Pairs of a key and an identity, to find identities that share a key.
+    /// Pairs of a position key and an identity, to find identities that share a key.
     pub shared_keys: bool,
-    /// Counts by class. Their sums include half-moves whose positions have no valid book key.
+    /// Counts of moves by class. Their sums include half-moves whose positions have no valid book key.
     pub classes: bool,
-    /// The positions in which games started, with numbers of games.
+    /// The positions in which games started, with their numbers of games.
     pub starts: bool,
     /// Positions in which no move was played often enough to be kept.
     pub rare_positions: bool,
     /// The weights of moves in a book.
     pub weights: bool,
-    /// A restriction of the tallies to variants that have a number in the Polyglot format. If no output needs
-    /// [all variants](Needs::all_variants), games of other variants are filtered.
+    /// Whether only games of variants that have a number in the Polyglot format are counted. If no output needs [all
+    /// variants](Needs::all_variants), games of other variants are filtered out.
     pub numbered_variants: bool,
-    /// Games of all variants, for an output that does not depend on the format of books.
+    /// Whether games of all variants are needed, for an output whose format differs from that of books.
     pub all_variants: bool,
-    /// The identities of the positions of each game.
+    /// The identities (hashes) of the positions of each game.
     pub game_identities: bool,
     /// The opening of each game.
     pub openings: bool,
@@ -38,7 +39,7 @@ pub(super) struct Needs {
 }
 
 impl Needs {
-    /// Adds the data that is needed to find all counted positions again, by playing the counted moves: the results of
+    /// Adds the data from which all counted positions can be found again, by playing the counted moves: the results of
     /// the moves, and the starting positions of the games. Counts directories and OOBS databases need this data. If the
     /// options allow variants, results are counted by identity (a hash that distinguishes positions with equal keys),
     /// otherwise by position key.
@@ -56,8 +57,8 @@ impl Needs {
         self.identities || self.game_identities || self.openings
     }
 
-    /// Returns `true` if the run must count how many half-moves a book cannot contain, because the position before them
-    /// has no valid book key.
+    /// Returns `true` if the run must count the half-moves that a book cannot contain, because their position has no
+    /// valid book key.
     pub(super) fn counts_unbookable(&self) -> bool {
         self.keys || self.shared_keys || self.classes
     }

@@ -26,10 +26,10 @@ use crate::{
 #[cfg(feature = "parquet")]
 use crate::formats::counts::Names;
 
-/// Advice for a run whose outputs would be empty.
+/// The advice that an error message gives for a run whose outputs would be empty.
 pub(super) const EMPTY_OUTPUTS: Advice = Advice::option("{} writes empty outputs", "allow-empty");
 
-/// The treatment of games whose result is unknown, such as unfinished games.
+/// How games with an unknown result, such as unfinished games, are counted.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub enum Unfinished {
     /// Games with an unknown result are counted as draws.
@@ -39,7 +39,7 @@ pub enum Unfinished {
     Skip,
 }
 
-/// The opening suite that a run makes from the games: its path, format and options.
+/// An opening suite that a run makes from the games: its path, format and options.
 #[derive(Clone, Debug)]
 pub(super) struct SuiteOutput {
     pub path: PathBuf,
@@ -159,7 +159,8 @@ impl MakeBook {
         self
     }
 
-    /// Writes the games that count to an output of PGN. Default: no games are written.
+    /// Sets an output to which the counted games themselves are written, for example as PGN. Default: no games are
+    /// written.
     pub fn extract(mut self, extract: Extract) -> MakeBook {
         self.extract = Some(extract);
         self
@@ -172,9 +173,9 @@ impl MakeBook {
         self
     }
 
-    /// Sets the directory to which an [index](crate::formats::index) for the [explorer](crate::explore::explorer) is written. If all
-    /// inputs are counts that are grouped by speed, rating and month, the index contains counts. Otherwise, it contains
-    /// games. Default: no such index is written.
+    /// Sets the directory to which an [index](crate::formats::index) for the [explorer](crate::explore::explorer) is
+    /// written. If all inputs are counts directories that are grouped by speed, rating and month, the index contains
+    /// counts. Otherwise, it contains games. Default: no such index is written.
     pub fn explorer(mut self, path: impl Into<PathBuf>) -> MakeBook {
         self.explorer = Some(path.into());
         self
@@ -188,31 +189,32 @@ impl MakeBook {
         self
     }
 
-    /// Sets the directory to which the [counts](crate::formats::counts) of all moves are written, including moves that the book
-    /// and the OOBS database drop. Default: no counts are written.
+    /// Sets the directory to which the [counts](crate::formats::counts) of all moves are written, including moves that
+    /// are too rare for the book and the OOBS database. Default: no counts are written.
     #[cfg(feature = "parquet")]
     pub fn counts(mut self, path: impl Into<PathBuf>) -> MakeBook {
         self.counts = Some(path.into());
         self
     }
 
-    /// Sets the properties of games by which the [counts](MakeBook::counts) are grouped. Default: the grouping of the
-    /// input counts, which must be the same for all of them. If there are no input counts, the default is no grouping.
+    /// Sets the properties of games by which the [counts](MakeBook::counts) are grouped. By default, they are grouped
+    /// like the counts among the inputs, whose groupings must then be equal, or not at all if there are none.
     #[cfg(feature = "parquet")]
     pub fn by(mut self, by: Grouping) -> MakeBook {
         self.by = Some(by);
         self
     }
 
-    /// Sets the minimum number of half-moves that must have been counted in a position for the position to be kept in
-    /// the [counts](MakeBook::counts). Default: 0, which keeps all positions.
+    /// Sets the minimum number of half-moves that must have been counted in a position for the
+    /// [counts](MakeBook::counts) to keep the position. Default: 0, which keeps all positions.
     #[cfg(feature = "parquet")]
     pub fn prune_counts(mut self, min_game: u64) -> MakeBook {
         self.prune_counts = min_game;
         self
     }
 
-    /// Sets the names of positions and moves that are written beside the [counts](MakeBook::counts). Default: none.
+    /// Sets which names of positions and moves are written in addition to the [counts](MakeBook::counts). Default:
+    /// none.
     #[cfg(feature = "parquet")]
     pub fn counted_names(mut self, names: Names) -> MakeBook {
         self.counted_names = Some(names);
@@ -242,9 +244,9 @@ impl MakeBook {
         self
     }
 
-    /// Sets whether the run may replace an existing index, OOBS database or counts directory, and whether the book or
-    /// the suite may replace a file of any kind. Default: no. In this case, the run fails if such an output exists.
-    /// The exception is that a book may replace a book that polybook wrote.
+    /// Sets whether existing outputs may be replaced: an index, an OOBS database, a counts directory, or a file of any
+    /// kind at the path of the book or the suite. By default, the run fails if such an output exists. As an exception,
+    /// a book always replaces a book that polybook wrote.
     pub fn force(mut self, force: bool) -> MakeBook {
         self.force = force;
         self
@@ -265,19 +267,19 @@ impl MakeBook {
 
     /// Sets which games are counted. Default: all games.
     ///
-    /// The opening of a game is the last named position that the game reaches, even after its last counted move. A game
-    /// is a duplicate if it has the same starting position, moves, players and result as an earlier counted game. Moves
-    /// after the last counted move are compared, too. Names are compared as [`NameMatch`](crate::games::pgn::NameMatch)
-    /// describes. If both players are unknown, the games must also agree in the date and the event, which must both be
-    /// known.
+    /// The opening of a game is the name of the last named position that the game reaches, even after its last counted
+    /// move. A game is a duplicate if it has the same starting position, moves, players and result as an earlier
+    /// counted game. Moves after the last counted move are compared, too. Names are compared as
+    /// [`NameMatch`](crate::games::pgn::NameMatch) describes. If both players are unknown, the games must also agree in
+    /// the date and the event, which must both be known.
     pub fn selection(mut self, selection: Selection) -> MakeBook {
         self.selection = selection;
         self
     }
 
-    /// Sets whether to count the games of one variant or of all variants. The `Variant` tag of a game names its
-    /// variant. [`Input::with_untagged_variant`] sets the variant of games without the tag. Default: only standard
-    /// chess.
+    /// Sets whether the games of one variant or of all variants are counted. The `Variant` tag of a game names its
+    /// variant. [`Input::with_untagged_variant`] sets the variant that is assumed for games without the tag. Default:
+    /// only standard chess.
     pub fn variant(mut self, variant: impl Into<VariantChoice>) -> MakeBook {
         self.variant = variant.into();
         self
@@ -289,23 +291,23 @@ impl MakeBook {
         self
     }
 
-    /// Sets whether the moves before an illegal move are counted. If not, a game with an illegal move is rejected as a
-    /// whole. Default: no.
+    /// Sets whether the moves before an illegal move are counted. By default, a game with an illegal move is rejected
+    /// as a whole.
     pub fn keep_prefix(mut self, keep: bool) -> MakeBook {
         self.keep_prefix = keep;
         self
     }
 
-    /// Sets whether to count the moves of variations in addition to the main lines. Each variation counts as one game
-    /// that ended in a draw. The counted moves of a variation begin with its first move; the moves of the main line
-    /// before it are not counted again. Indexes contain only main lines, whatever this setting is. Default: no.
+    /// Sets whether the moves of variations are counted in addition to the main lines. A variation counts as a game
+    /// that ended in a draw. Its moves are counted from the first one; the moves of the main line before it are not
+    /// counted again. Indexes always contain only main lines. Default: no.
     pub fn variations(mut self, wanted: bool) -> MakeBook {
         self.variations = wanted;
         self
     }
 
-    /// Sets the language of the piece letters in moves. English letters are always accepted in addition. Default:
-    /// English only.
+    /// Sets the language of the piece letters in moves. English letters are always accepted as well. Default: English
+    /// only.
     pub fn piece_letters(mut self, letters: PieceLetters) -> MakeBook {
         self.piece_letters = letters;
         self
@@ -331,15 +333,15 @@ impl MakeBook {
         self
     }
 
-    /// Sets how much a book move may worsen the position, according to evaluations. Moves that lose more are dropped.
-    /// Only positions that the moves of the book reach from the starting position are checked. Default: no move is
-    /// dropped.
+    /// Sets how much evaluation a book move may lose. Moves that lose more are dropped. Only positions that the moves
+    /// of the book reach from the starting position are checked. Default: no move is dropped.
     pub fn max_loss(mut self, max_loss: MaxLoss) -> MakeBook {
         self.max_loss = Some(max_loss);
         self
     }
 
-    /// Computes the weights of moves in the book from evaluations. Default: weights depend only on results.
+    /// Sets how the weights of moves in the book are computed from evaluations. Default: weights depend only on
+    /// results.
     pub fn eval_weights(mut self, eval_weights: EvalWeights) -> MakeBook {
         self.eval_weights = Some(eval_weights);
         self
@@ -407,9 +409,9 @@ impl MakeBook {
         !self.variant.is_standard()
     }
 
-    /// Returns the options that select the games of an explorer's index, as command-line options. Leaves out the
-    /// options that do not affect the index. Also leaves out the variant and the maximum number of half-moves, because
-    /// the index stores them separately.
+    /// Returns the options that select the games of an explorer's index, as command-line options. Options that do not
+    /// affect the index are left out. The variant and the maximum number of half-moves are also left out, because the
+    /// index stores them separately.
     pub(super) fn option_text_of_games(&self) -> String {
         let mut of_games = self.clone();
         of_games.inputs.clear();
@@ -420,8 +422,8 @@ impl MakeBook {
         of_games.option_text()
     }
 
-    /// Returns the options that select the counted half-moves, as text for the header of a book. Leaves out options
-    /// that have their default values.
+    /// Returns the options that select the counted half-moves, as text for the header of a book. Options with their
+    /// default values are left out.
     pub(super) fn option_text(&self) -> String {
         let (max_ply, letters, variant) = (self.max_ply, self.piece_letters, &self.variant);
         let mut untagged = self.inputs.iter().map(Input::untagged_variant);

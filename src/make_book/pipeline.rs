@@ -35,8 +35,8 @@ impl MakeBook {
     /// first rejected game if the run is [strict](MakeBook::strict), and [`Error::Interrupted`] if the [stop
     /// flag](MakeBook::stop_flag) is set.
     ///
-    /// After an error, all existing files are unchanged, with one exception: if an output cannot be renamed after
-    /// others were, the error says which outputs are in place.
+    /// After an error, all existing files are unchanged, with one exception: if some outputs were already renamed when
+    /// renaming another one failed, the error says which outputs are in place.
     pub fn run(&self) -> Result<Report> {
         task::caught(|| {
             let pool = task::pool(self.threads)?;
@@ -45,9 +45,9 @@ impl MakeBook {
         })
     }
 
-    /// Checks that all outputs can be written, by creating them as [`run`](MakeBook::run) does and removing them again.
-    /// Call this function before you read data such as evaluations from a pipe: if the run failed later, this data
-    /// would be lost. Outputs that are pipes or devices are not opened.
+    /// Checks that all outputs can be written, by creating them like [`run`](MakeBook::run) and removing them again.
+    /// Call this function before you read data from a pipe, such as evaluations, which would be lost if the run failed
+    /// later. Outputs that are pipes or devices are not opened.
     ///
     /// # Errors
     ///
@@ -66,8 +66,8 @@ impl MakeBook {
         options.begin(files, &budget).map(drop)
     }
 
-    /// Returns a copy of the options in which the variant and the grouping are those of `inputs`. Both may differ from
-    /// those in `self`, because they depend on the input counts.
+    /// Returns a copy of the options with the variant and the grouping of `inputs`. Both may differ from those in
+    /// `self`, because they depend on the input counts.
     fn with_properties_of(&self, inputs: &Inputs<'_>) -> MakeBook {
         MakeBook {
             variant: inputs.variant,
@@ -77,9 +77,12 @@ impl MakeBook {
     }
 
     /// Plans all outputs. Returns the plans, the data that the outputs need, and the memory budget of a run on
-    /// `threads` threads. Returns an error if an output cannot be made from `inputs`, or if an input does not exist.
-    /// The variant and the grouping in `self` must be those of the inputs (see
+    /// `threads` threads. The variant and the grouping in `self` must be those of the inputs (see
     /// [`with_properties_of`](MakeBook::with_properties_of)).
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if an output cannot be made from `inputs`, or if an input does not exist.
     fn plan_outputs<'a>(
         &'a self,
         inputs: &'a Inputs<'_>,
@@ -162,8 +165,8 @@ impl MakeBook {
         })
     }
 
-    /// Opens the outputs that `plans` describe, and returns them in the same order. `budget` limits the memory of the
-    /// outputs. A run calls this function before it reads games, so that it fails early if an output cannot be written.
+    /// Opens the outputs that `plans` describe, and returns them in the same order. `budget` limits their memory. A run
+    /// opens its outputs before it reads games, so that it fails early if an output cannot be written.
     fn begin<'a>(&self, plans: Vec<Plan<'a>>, budget: &Budget) -> Result<Vec<Box<dyn Sink + 'a>>> {
         let outputs: Vec<&Path> = plans.iter().map(|plan| plan.path).collect();
         let inputs: Vec<&Path> = self.inputs.iter().map(Input::path).collect();
@@ -239,10 +242,12 @@ impl MakeBook {
         })
     }
 
-    /// Writes the outputs `sinks` from the collected data. Does not rename the finished outputs, which have temporary
-    /// names, to their targets. `sorted` contains the counts of moves, and `games` contains the data that depends on
-    /// the order of the games. `needs` says which kinds of data the outputs use. Returns the report, the finished
-    /// outputs and `sorted`, so that the caller can choose when to free its memory.
+    /// Writes the outputs `sinks` from the collected data, under temporary names. The caller must rename the finished
+    /// outputs to their targets.
+    ///
+    /// `sorted` contains the counts of moves, and `games` contains the data that depends on the order of the games.
+    /// `needs` says which kinds of data the outputs use. Returns the report, the finished outputs and `sorted`, so that
+    /// the caller can choose when to free its memory.
     fn write_outputs(
         &self,
         inputs: &Inputs<'_>,
@@ -284,8 +289,8 @@ impl MakeBook {
         Ok((counted.games.report, finished, sorted))
     }
 
-    /// Checks that at least one game was counted, according to `report`. Otherwise, returns [`Error::Empty`] with the
-    /// reasons, unless the options allow empty outputs.
+    /// Checks in `report` that at least one game was counted. Otherwise, returns [`Error::Empty`] with the reasons,
+    /// unless the options allow empty outputs.
     fn refuse_without_games(&self, report: &Report) -> Result<()> {
         if !report.counts_nothing() || self.allow_empty {
             return Ok(());
@@ -313,8 +318,8 @@ fn refuse_counts_for(plans: &[Plan<'_>], inputs: &Inputs<'_>) -> Result<()> {
     }
 }
 
-/// Merges the input counts that are already sorted by key with `tally`, the counts of all other inputs of `run`, as
-/// `merging` plans it. Returns the merged counts. Uses all threads of the current rayon pool.
+/// Merges `tally`, which contains the counts of other inputs, with the input counts that are already sorted by key.
+/// `merging` is the plan for the merge. Returns the merged counts. Uses all threads of the current rayon pool.
 fn merge_ordered(
     run: &Run<'_>,
     tally: Tally,

@@ -47,8 +47,7 @@ use crate::{
 /// The approximate number of bytes of PGN text that a thread decodes as one task.
 const BATCH_SIZE: usize = 1 << 18;
 
-/// Options for reading the half-moves of games. They say which games and half-moves are read, and whether comments are
-/// read.
+/// Options for reading the half-moves of games, which select the games and say whether comments are read.
 #[derive(Clone, Debug)]
 pub struct PlyOptions {
     /// The maximum number of half-moves of each game. Default: all.
@@ -58,15 +57,15 @@ pub struct PlyOptions {
     /// The treatment of games without a result. By default, they are skipped, because nothing can be learned from
     /// them. Otherwise, they get the result 0, like draws.
     pub unfinished: Unfinished,
-    /// Whether clocks and evaluations are read from comments, which takes about as long as reading the moves.
-    /// Default: yes.
+    /// Whether clock times and evaluations are read from comments, which takes about as long as reading the moves.
+    /// Default: `true`.
     pub comments: bool,
-    /// Whether a game that cannot be replayed is an error. By default, it is skipped.
+    /// Whether a game that cannot be replayed causes an error. By default, it is skipped.
     pub strict: bool,
     /// The memory budget for decompression, and the directory to which a zip archive from a pipe is copied. Default: 128
     /// MiB, and the temporary directory of the system.
     pub memory: Memory,
-    /// A flag that cancels reading. Soon after it is set, [`Plies::next_batch`] returns [`Error::Interrupted`].
+    /// A flag that cancels reading. After it is set, [`Plies::next_batch`] soon returns [`Error::Interrupted`].
     pub stop: Arc<AtomicBool>,
 }
 
@@ -84,22 +83,22 @@ impl Default for PlyOptions {
     }
 }
 
-/// The half-moves of some games, in the order of the file. Each property of the half-moves has a column. All columns
-/// have the same length, but `clock` and `eval` are empty unless [`PlyOptions::comments`] is set.
+/// The half-moves of some games, in the order of the file. Each property of the half-moves is a column, and all columns
+/// have the same length. However, `clock` and `eval` are empty unless [`PlyOptions::comments`] is set.
 #[derive(Clone, PartialEq, Default, Debug)]
 pub struct PlyBatch {
     /// The Polyglot key of the position before each move.
     pub keys: Vec<u64>,
     /// Each move as a 16-bit Polyglot number.
     pub moves: Vec<u16>,
-    /// The result of the game: 1 if White won, 0 for a draw, -1 if Black won.
+    /// The result of the game that contains the half-move: 1 if White won, 0 for a draw, -1 if Black won.
     pub results: Vec<i8>,
-    /// The number of the game in the file, from 0. Skipped games have numbers too.
+    /// The number of the game in the file, counted from 0. Skipped games have numbers too.
     pub games: Vec<u64>,
-    /// Whether each move is castling, which its 16-bit number alone does not say.
+    /// Whether each move is castling, which its 16-bit number alone does not tell.
     pub castles: Vec<bool>,
-    /// The time in seconds that was left on the player's clock after the move, from `[%clk]` in the comments after
-    /// the move. `None` if the comments do not contain it.
+    /// The time in seconds that was left on the player's clock after the move, from `[%clk]` in the comments on the
+    /// move. `None` if the comments do not state it.
     pub clock: Vec<Option<f64>>,
     /// The evaluation of the position after the move, from `[%eval]` in the comments after the move. `None` if the
     /// comments do not contain it.
@@ -145,8 +144,8 @@ pub struct Plies {
     input: Input,
     cutter: Cutter<Stream>,
     options: PlyOptions,
-    /// The options that decide which games are replayed, and how far. Games are filtered by result only after the
-    /// replay, so that a game that cannot be replayed is rejected regardless of its result.
+    /// The options that decide which games are replayed, and how far. They do not filter games by result. This is done
+    /// only after the replay, so that a game that cannot be replayed is rejected regardless of its result.
     replayed: MakeBook,
     games: u64,
     rejected: u64,
@@ -256,7 +255,7 @@ const COLUMNS: [Column; 9] = [
     Column::new("eval_mate", ColumnType::Integer),
 ];
 
-/// The numbers of games and half-moves that [`write_table`] read and wrote.
+/// The numbers of games and half-moves that [`write_table`] has read and written.
 #[cfg(feature = "obs")]
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub struct WrittenPlies {
@@ -268,9 +267,9 @@ pub struct WrittenPlies {
     pub plies: u64,
 }
 
-/// Writes the half-moves of the games in `inputs` as a table to `out`. The columns `key` and `move` are those of counts.
-/// Games are numbered from 0 through all inputs, and the half-moves of each game from 1. `threads` is the number of
-/// threads, or 0 for one per core.
+/// Writes the half-moves of the games in `inputs` as a table to `out`. The columns `key` and `move` have the same
+/// meaning as in counts directories. Games are numbered from 0 through all inputs, and the half-moves of each game from
+/// 1. `threads` is the number of threads, or 0 for one per core.
 ///
 /// # Errors
 ///
@@ -346,15 +345,15 @@ fn read_batch(
     Ok((plies, games, rejected))
 }
 
-/// A collector that appends the half-moves of a batch of games to the columns of `plies`.
+/// Appends the half-moves of a batch of games to the columns of `plies`.
 struct PlyColumns<'a> {
     options: &'a PlyOptions,
     text: &'a [u8],
-    /// Whether the text contains comments that can state clocks and evaluations.
+    /// Whether the text contains comments that may state clock times and evaluations.
     has_commands: bool,
-    /// The offset of the current game in the text.
+    /// The offset of the current game in the text of the batch.
     game: usize,
-    /// The color of the selection's player in the current game.
+    /// The color that the player of the selection has in the current game.
     player: Option<Color>,
     plies: &'a mut PlyBatch,
 }

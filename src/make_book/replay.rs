@@ -1,4 +1,5 @@
-//! Replays the games of a batch. The result is an [`Outcome`], the data that the outputs and the report need.
+//! Replays the games of a batch. The result is an [`Outcome`], which contains the data that the outputs and the report
+//! need.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -38,7 +39,7 @@ use crate::{
 /// The approximate size of a batch of games, in bytes of PGN.
 pub(super) const BATCH_SIZE: usize = 1 << 19;
 
-/// A replayer that plays the games of one batch, and collects the data that the outputs and the report need.
+/// Replays the games of one batch, and collects the data that the outputs and the report need.
 pub(super) struct Replayer<'a> {
     options: &'a MakeBook,
     needs: &'a Needs,
@@ -47,13 +48,13 @@ pub(super) struct Replayer<'a> {
     /// The EPD of the starting position of the current game, if an output needs it. `None` for a game of standard chess
     /// without a `FEN` tag.
     start: Option<String>,
-    /// The indices of positions in [`Outcome::starts`], by their identities.
+    /// The index in [`Outcome::starts`] of each starting position, keyed by its identity (a hash).
     started: HashMap<u64, usize>,
     /// The starting position of standard chess, with its key.
     usual_start: Keyed<Chess>,
     /// The file from which the batch comes.
     input: &'a Input,
-    /// The offset of the batch in the decompressed file.
+    /// The offset of the batch in the input after decompression.
     batch_offset: u64,
     outcome: Outcome<'a>,
 }
@@ -172,8 +173,8 @@ impl<'a> Replayer<'a> {
         }
     }
 
-    /// Plays or skips the current game. `admitted` is its variant, or the condition that its tags do not meet.
-    /// `tag_result` is the result in the tags.
+    /// Plays or skips the current game. `admitted` is the variant of the game or, as an error, the condition that its
+    /// tags do not meet. `tag_result` is the result in the tags.
     fn play_admitted(
         &mut self,
         games: &mut GameReader<'_>,
@@ -190,7 +191,7 @@ impl<'a> Replayer<'a> {
     }
 
     /// Skips the moves of a game that a filter rejected because of its tags. If nothing in the batch has been
-    /// recognized as PGN yet, also checks whether the game begins with a move. This would show that the input is PGN.
+    /// recognized as PGN yet, also checks whether the game begins with a move, which would show that the input is PGN.
     fn skip(&mut self, games: &mut GameReader<'_>) {
         if !self.outcome.recognised {
             match games.next_token() {
@@ -202,7 +203,7 @@ impl<'a> Replayer<'a> {
         games.skip_moves();
     }
 
-    /// Checks whether the filters accept a game by its tags. Returns the variant of the game if they do. Otherwise,
+    /// Checks whether the filters accept a game by its tags. If they do, returns the variant of the game. Otherwise,
     /// returns the first condition that the tags do not meet as an error. `tag_result` is the result in the tags, or
     /// `None` if it cannot be read.
     fn admitted(
@@ -220,11 +221,12 @@ impl<'a> Replayer<'a> {
         }
     }
 
-    /// Collects names of players and of events for messages about the filters by names, if the run has such filters. `unmet`
-    /// is the condition that the tags of the game do not meet. If they meet all conditions, collects the names of players
-    /// that the filter matches. If they do not meet the condition on players or on the event, collects the names that the
-    /// filter does not match, because a message may suggest a similar name. Stops collecting such names as soon as the
-    /// filter has matched a name.
+    /// Collects names of players and of events for messages about the filters by name, if the run has such filters.
+    /// `unmet` is the condition that the tags of the game do not meet.
+    ///
+    /// If the tags meet all conditions, collects the names of players that match the filter. If they do not meet the
+    /// condition on players or on the event, collects the names that do not match, because a message may suggest a
+    /// similar name. Such names are no longer collected once a name has matched the filter.
     fn note_names(&mut self, tags: &Tags<'_>, unmet: Option<Condition>) {
         let filter = &self.options.selection;
         if filter.event.is_some()
@@ -262,7 +264,7 @@ impl<'a> Replayer<'a> {
         }
     }
 
-    /// Counts the current game as filtered because it does not meet `condition`.
+    /// Counts the current game as filtered out because it does not meet `condition`.
     fn filter(&mut self, condition: Condition) {
         self.outcome.totals.games.filtered += 1;
         *self
@@ -303,7 +305,7 @@ impl<'a> Replayer<'a> {
     }
 
     /// Plays the current game from its starting position `start`, and counts its moves. The flag in `start` is `true`
-    /// if the FEN had invalid castling rights, which were removed. Rejects the game if `start` is an error.
+    /// if the FEN had invalid castling rights, which were removed. If `start` is an error, the game is rejected.
     /// `tag_result` is the result in the tags.
     fn play_from<P: Rules>(
         &mut self,
@@ -353,8 +355,8 @@ impl<'a> Replayer<'a> {
         }
     }
 
-    /// Returns `true` if the tallies contain games of this variant. Books and counts are made from tallies. If a run
-    /// counts several variants, books and counts cannot contain those without a number.
+    /// Returns `true` if the tallies, from which books and counts are made, contain games of this variant. If a run
+    /// counts several variants, they do not contain games of a variant without a number in the Polyglot format.
     fn is_tallied(&self, variant: Variant) -> bool {
         match self.options.variant {
             VariantChoice::Only(_) => true,
@@ -362,8 +364,9 @@ impl<'a> Replayer<'a> {
         }
     }
 
-    /// Returns `false` if the tallies cannot contain the current game because of its variant. Such a game is read for
-    /// other outputs. `admitted` is the variant of the game, or the condition that its tags do not meet.
+    /// Returns `false` if the tallies cannot contain the current game because of its variant, so that the game is read
+    /// only for other outputs. `admitted` is the variant of the game or, as an error, the condition that its tags do
+    /// not meet.
     fn may_be_tallied(&self, tags: &Tags<'_>, admitted: Result<Variant, Condition>) -> bool {
         match admitted {
             _ if self.options.variant.is_standard() => true,
@@ -523,9 +526,9 @@ impl<'a> Replayer<'a> {
         }
     }
 
-    /// Creates an entry for the current game in the list of possible duplicates. Returns `None` if the run does not
-    /// drop duplicates. Must be called before the game is counted. `hash` is the hash of the game's moves, and `number` is
-    /// the number of the game in the batch.
+    /// Creates an entry for the current game in the list of possible duplicates, before the game is counted. Returns
+    /// `None` if the run does not drop duplicates. `hash` is the hash of the game's moves, and `number` is the number
+    /// of the game in the batch.
     ///
     /// While the game is counted, the entry keeps the totals of the other games of the batch, and the totals of the
     /// batch begin at zero, so that they count only this game. [`end_candidate`](Replayer::end_candidate) exchanges
@@ -563,11 +566,10 @@ impl<'a> Replayer<'a> {
         })
     }
 
-    /// Completes `candidate`, the entry that [`begin_candidate`](Replayer::begin_candidate) created, and adds it to the
-    /// list of possible duplicates. Must be called after the game has been counted. Exchanges the totals of the entry
-    /// and the batch: the entry gets the totals of this game, and the batch gets back the totals of its other games.
-    /// The entry also stores how many records the game has added, so that they can be removed if the game is a
-    /// duplicate.
+    /// Adds `candidate`, the entry that [`begin_candidate`](Replayer::begin_candidate) created, to the list of possible
+    /// duplicates, after the game has been counted. Exchanges the totals of the entry and of the batch, so that the
+    /// entry contains the totals of this game, and the batch those of its other games. Also stores in the entry how
+    /// many records the game has added, so that they can be removed if it is a duplicate.
     fn end_candidate(&mut self, mut candidate: PossibleDuplicate) {
         let Outcome {
             totals,
@@ -607,25 +609,24 @@ impl<'a> Replayer<'a> {
     }
 }
 
-/// The data collected from one batch of games or from a counts directory: totals, records of the results of moves, and
+/// The data collected from a batch of games or from a counts directory: totals, records of the results of moves, and
 /// rejected games.
 #[derive(Default)]
 pub(super) struct Outcome<'a> {
     pub totals: Totals,
-    /// A record for each counted half-move, under the key of its position, if the run counts by key.
+    /// A record for each counted half-move, under the key of its position. Empty unless the run counts by key.
     pub records: Vec<CountRecord>,
-    /// A record for each counted half-move, under the [exact identity](crate::chess::position::Keyed::exact_identity) of its
-    /// position, if the run counts by identity.
+    /// A record for each counted half-move, under the [exact identity](crate::chess::position::Keyed::exact_identity)
+    /// of its position. Empty unless the run counts by identity.
     pub identity_records: Vec<CountRecord>,
-    /// The key and the identity of each position, if the run collects such pairs. The key is 0 if it is not a valid
-    /// book key.
+    /// The key and the identity of each position, if the run collects such pairs. An invalid book key is stored as 0.
     pub pairs: Vec<KeyedIdentity>,
-    /// The starting positions of games, as EPDs with numbers of games, if the run collects them. Games of standard
-    /// chess without a `FEN` tag are not included.
+    /// The starting positions of games, as EPDs with their numbers of games, if the run collects them. Games of
+    /// standard chess without a `FEN` tag are not included.
     pub starts: Vec<(Vec<u8>, u64)>,
     /// The number of games that were filtered because of their variant.
     pub filtered_variants: BTreeMap<VariantRejection, u64>,
-    /// The first rejected games. Their numbers count from the first game of the batch.
+    /// The first rejected games, numbered from the first game of the batch.
     pub rejected: Vec<Rejection>,
     /// The numbers of those rejected games that tallies cannot contain because of their variant.
     pub untallied_rejected: Vec<u64>,
@@ -635,18 +636,18 @@ pub(super) struct Outcome<'a> {
     pub has_text: bool,
     /// The parts of the input that were not read.
     pub skipped: SkippedParts,
-    /// The names of players that the filter by names matches, with their numbers of games.
+    /// The names of players that match the filter by name, with their numbers of games.
     pub matched_names: FxHashMap<Box<[u8]>, u64>,
-    /// Names of players that the filter by names does not match.
+    /// Names of players that do not match the filter by name.
     pub other_names: FxHashSet<Box<[u8]>>,
-    /// Whether a game meets the conditions, including the one on the event.
+    /// Whether a game meets the conditions, including the condition on the event.
     pub has_event: bool,
-    /// Names of events that the filter by event does not match.
+    /// Names of events that do not match the filter by event.
     pub other_events: FxHashSet<Box<[u8]>>,
-    /// The data that each sink that uses games has collected from the batch.
+    /// The data that the outputs have collected from the batch, for those outputs that use individual games.
     pub collectors: Vec<Box<dyn BatchSink + 'a>>,
     /// All counted games of the batch, in their order, if duplicates are dropped. The totals of these games are stored
-    /// only here, and all records of the outcome belong to these games.
+    /// only here, and all records of the outcome belong to them.
     pub candidates: Vec<PossibleDuplicate>,
 }
 
@@ -658,16 +659,15 @@ pub(super) struct PossibleDuplicate {
     pub number: u32,
     /// The amounts that the game adds to the totals.
     pub totals: Totals,
-    /// The number of records by key that the game added to the outcome of its batch.
+    /// The number of records by position key that the game added to the outcome of its batch.
     pub records: usize,
     /// The number of records by identity that the game added to the outcome of its batch.
     pub identity_records: usize,
 }
 
 impl Outcome<'_> {
-    /// Creates an empty outcome for a counts directory. The outcome says that the format of the input was recognized.
-    /// An outcome that does not say this would make the run reject the directory as an input that does not look like
-    /// PGN.
+    /// Creates an empty outcome for a counts directory, which says that the format of the input was recognized.
+    /// Otherwise, the run would reject the directory as an input that does not look like PGN.
     pub(super) fn of_counts() -> Self {
         Outcome {
             recognised: true,

@@ -1,4 +1,4 @@
-//! The [progress](Progress) that a run of `make-book` reports to its caller, and the [report](Report) at its end.
+//! The [progress](Progress) that a `make-book` run reports while it is working, and the [report](Report) at its end.
 
 use std::{
     collections::BTreeMap,
@@ -18,13 +18,14 @@ use crate::{
     provenance::{GameCounts, Pruned, as_text},
 };
 
-/// The numbers of games and half-moves that a run of `make-book` counted, and the numbers of irregularities that it
-/// found in games.
+/// The numbers of games and half-moves that a `make-book` run counted, and the numbers of irregularities that it found
+/// in games.
 #[derive(Clone, PartialEq, Eq, Default, Debug, serde::Serialize)]
 pub struct Totals {
     /// The numbers of counted, filtered and rejected games.
     pub games: GameCounts,
-    /// The number of filtered games, by the first condition that each did not meet.
+    /// The number of games that each condition filtered out. A game that does not meet several conditions is listed
+    /// only under the first of them.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub filtered_by: BTreeMap<Condition, u64>,
     /// The number of counted half-moves.
@@ -33,19 +34,19 @@ pub struct Totals {
     /// castle although another rook of its side stands further out on the back rank. This occurs only in Chess960.
     #[serde(rename = "left_out", skip_serializing_if = "is_zero")]
     pub ambiguous_castling: u64,
-    /// The number of games and counted variations that contain a null move. Their half-moves before the null move are
-    /// counted.
+    /// The number of games and counted variations that contain a null move. Only their half-moves before the null move
+    /// are counted.
     #[serde(skip_serializing_if = "is_zero")]
     pub null_moves: u64,
-    /// The number of variations that contain a move that cannot be played. Their half-moves before this move are
+    /// The number of variations that contain a move that cannot be played. Only their half-moves before this move are
     /// counted.
     #[serde(skip_serializing_if = "is_zero")]
     pub unplayable_variations: u64,
-    /// The number of games whose starting position has castling rights without king and rook in place. They are played
-    /// without these rights.
+    /// The number of games whose starting position has castling rights although the king or the rook is not in place.
+    /// They are played without these rights.
     #[serde(skip_serializing_if = "is_zero")]
     pub castling_dropped: u64,
-    /// The number of games whose termination marker contradicts their `Result` tag. The tag is used.
+    /// The number of games whose termination marker contradicts their `Result` tag. The tag decides.
     #[serde(skip_serializing_if = "is_zero")]
     pub contradicted_results: u64,
     /// The number of counted games whose `Result` tag does not spell a result, so that their termination markers are
@@ -76,7 +77,7 @@ pub struct Totals {
 }
 
 impl Totals {
-    /// Declares all games of these totals as games that tallies cannot contain.
+    /// Returns these totals with all games marked as games that tallies cannot contain.
     pub(super) fn into_untallied(self) -> Totals {
         Totals {
             untallied: Some(Box::new(self.clone())),
@@ -84,8 +85,8 @@ impl Totals {
         }
     }
 
-    /// Returns the totals for outputs that are made from tallies. Games that tallies cannot contain are filtered by
-    /// their variant, as if the run had no other outputs.
+    /// Returns the totals for outputs that are made from tallies. Games that tallies cannot contain are listed as
+    /// filtered by their variant, as if the run had no other outputs.
     pub(super) fn tallied(&self) -> Totals {
         let mut tallied = self.clone();
         let Some(untallied) = tallied.untallied.take() else {
@@ -115,8 +116,8 @@ impl Totals {
         tallied
     }
 
-    /// Returns warnings about two kinds of games: games that were counted only in part, and games that passed a
-    /// filter although they lack the tag that the filter examines.
+    /// Returns warnings about games that were counted only in part, and about games that passed a filter although they
+    /// lack the tag that the filter examines.
     pub fn warnings(&self) -> impl Iterator<Item = String> {
         [
             (
@@ -218,7 +219,7 @@ impl AddAssign<&Totals> for Totals {
 /// The report of a run of [`MakeBook`](crate::MakeBook): what was counted, and which outputs were written.
 #[derive(Clone, PartialEq, Default, Debug, serde::Serialize)]
 pub struct Report {
-    /// The numbers that were counted while games were replayed.
+    /// The numbers of games and half-moves that were counted while games were replayed.
     #[serde(flatten)]
     pub totals: Totals,
     /// The number of positions in which a counted move was played, or 0 if only indexes were written.
@@ -226,34 +227,33 @@ pub struct Report {
     /// The number of counted pairs of a position and a move, or 0 if only an index was written.
     #[serde(rename = "entries")]
     pub pairs: u64,
-    /// The book, if one was written.
+    /// The report on the book, if one was written.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub book: Option<BookReport>,
-    /// The index of the LevelDB fork, if one was written.
+    /// The report on the index in the format of polyglot's LevelDB fork, if one was written.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub index: Option<IndexReport>,
-    /// The explorer's index, if one was written.
+    /// The report on the explorer's index, if one was written.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub explorer: Option<IndexReport>,
-    /// The OOBS database, if one was written.
+    /// The report on the OOBS database, if one was written.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub obs: Option<ObsReport>,
-    /// The counts, if they were written.
+    /// The report on the counts directory, if one was written.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub counts: Option<CountsReport>,
-    /// The suite, if one was written.
+    /// The report on the opening suite, if one was written.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub suite: Option<SuiteReport>,
     /// The number of games that were extracted, if games were.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub extracted: Option<u64>,
-    /// The first [100](Report::MAX_DESCRIBED_GAMES) rejected games, in the order of the inputs.
+    /// Descriptions of the first [100](Report::MAX_DESCRIBED_GAMES) rejected games, in the order of the inputs.
     pub rejected: Vec<Rejection>,
     /// The indices in [`rejected`](Report::rejected) of games that tallies cannot contain because of their variant.
     #[serde(skip)]
     pub(super) untallied_rejected: Vec<usize>,
-    /// Whether some counts among the inputs do not say how many games they contain. The [totals](Report::totals) lack
-    /// these games.
+    /// Whether some input counts do not say how many games they contain. The [totals](Report::totals) lack these games.
     #[serde(skip_serializing_if = "is_false")]
     pub has_unknown_games: bool,
     /// The names of players that the filters by names match, sorted by number of games in descending order. Contains at
@@ -263,8 +263,8 @@ pub struct Report {
     /// Warnings about the inputs, one line each.
     #[serde(skip)]
     pub warnings: Vec<String>,
-    /// The end of the message that no game was counted, such as `: did you mean "Tal"?`. Empty if no name in the
-    /// filters is similar to a name of a player or of an event.
+    /// The end of a message that no game was counted, which suggests similar names, such as `: did you mean "Tal"?`.
+    /// Empty if no name of a player or an event is similar to a name in the filters.
     #[serde(skip)]
     pub(super) meant: String,
 }
@@ -313,7 +313,7 @@ impl Report {
     }
 }
 
-/// The report on a Polyglot book that a run of `make-book` has written.
+/// The report on a Polyglot book that a `make-book` run has written.
 #[derive(Clone, PartialEq, Debug, serde::Serialize)]
 pub struct BookReport {
     /// The path of the file.
@@ -336,7 +336,7 @@ pub struct BookReport {
     pub eval_weights: Option<EvalWeightsSummary>,
 }
 
-/// The report on an index that a run of `make-book` has written.
+/// The report on an index that a `make-book` run has written.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 pub struct IndexReport {
     /// The path of the directory.
@@ -348,12 +348,12 @@ pub struct IndexReport {
     pub positions: u64,
     /// The number of postings: pairs of a position and a game that reached it.
     pub postings: u64,
-    /// The number of rows of an index of counts, which has no games.
+    /// The number of rows of an index of counts, or `None` for an index of games.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rows: Option<u64>,
 }
 
-/// The report on an OOBS database that a run of `make-book` has written.
+/// The report on an OOBS database that a `make-book` run has written.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 pub struct ObsReport {
     /// The path of the file.
@@ -361,31 +361,31 @@ pub struct ObsReport {
     pub path: PathBuf,
     /// The number of rows, one for each move of each position.
     pub rows: u64,
-    /// The number of moves that the database lacks because they were played fewer than `min_game` times.
+    /// The number of moves that were left out because they were played fewer than `min_game` times.
     pub rare: u64,
-    /// The minimum number of times that a move of the database was played.
+    /// The minimum number of times that a move in the database was played.
     pub min_game: u64,
     /// The EPD of the first position, or `None` if the database contains the starting position of its variant.
     #[serde(skip)]
     pub first: Option<String>,
 }
 
-/// The report on a counts directory that a run of `make-book` has written.
+/// The report on a counts directory that a `make-book` run has written.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 pub struct CountsReport {
     /// The path of the directory.
     #[serde(serialize_with = "as_text")]
     pub path: PathBuf,
-    /// The number of rows, one for each move of each position, or several if the counts have classes.
+    /// The number of rows: one for each move of each position, or several if the counts are grouped by class.
     pub rows: u64,
     /// The number of Parquet files that contain the rows.
     pub parts: usize,
-    /// The positions that this run and earlier ones dropped, if any.
+    /// The numbers of positions, rows and half-moves that were dropped by this run or by earlier ones, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pruned: Option<Pruned>,
 }
 
-/// The report on an opening suite that a run of `make-book` has written.
+/// The report on an opening suite that a `make-book` run has written.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 pub struct SuiteReport {
     /// The path of the file.
@@ -406,8 +406,8 @@ pub struct SuiteReport {
     /// The names of the options that set conditions on the last positions of lines, such as `balance` and `quiet-positions`.
     #[serde(skip)]
     pub conditions: Vec<&'static str>,
-    /// The number of lines that were left out because their positions have no evaluation, if the suite is selected by
-    /// evaluations.
+    /// The number of lines that were left out because their positions have no evaluation. `None` if the suite is not
+    /// filtered by evaluation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unevaluated: Option<u64>,
     /// The number of lines that were left out because another line leads to the same position. `None` if several lines
@@ -416,8 +416,8 @@ pub struct SuiteReport {
     pub repeated: Option<u64>,
 }
 
-/// The string by which a warning about games that were filtered because of their variant is recognized among all
-/// warnings. Other warnings do not contain it.
+/// The part of a warning by which warnings about games that were left out because of their variant are recognized. No
+/// other warning contains it.
 const VARIANT_WARNING_MARK: &str = " left out";
 
 /// The reason why the games of a variant are not counted.
@@ -434,7 +434,7 @@ pub(super) enum VariantRejection {
 }
 
 impl VariantRejection {
-    /// Returns a warning which says that `games` games were left out because of their variant.
+    /// Returns a warning that `games` games were left out because of their variant.
     pub(super) fn warning(&self, games: u64) -> String {
         let left_out = |variant| {
             format!(
@@ -470,18 +470,18 @@ impl VariantRejection {
     }
 }
 
-/// A phase of a run of [`MakeBook`](crate::MakeBook).
+/// A phase of a [`MakeBook`](crate::MakeBook) run.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Phase {
     /// Games are read and replayed.
     Reading,
     /// Counts are sorted and added up.
     Sorting,
-    /// The positions of the OOBS database are found and its rows are written.
+    /// The positions of the OOBS database are found, and its rows are written.
     Database,
-    /// The counts are written.
+    /// The counts directory is written.
     Counts,
-    /// The index of the LevelDB fork is written.
+    /// The index in the format of polyglot's LevelDB fork is written.
     Index,
     /// The explorer's index is written.
     Explorer,
@@ -524,7 +524,7 @@ pub struct Progress {
     games: AtomicU64,
     /// The progress within each phase after reading.
     meters: [Meter; Phase::ALL.len()],
-    /// The estimated relative duration of each phase.
+    /// The estimated duration of each phase, relative to the other phases.
     costs: [AtomicU64; Phase::ALL.len()],
 }
 
@@ -561,8 +561,8 @@ impl Progress {
         }
     }
 
-    /// Returns the completed fraction of the whole run, from 0 to 1. It is computed from an estimate of how long each
-    /// phase takes. Returns `None` while the inputs are read if their total size is unknown.
+    /// Returns the completed fraction of the whole run, from 0 to 1, computed from an estimate of the duration of each
+    /// phase. Returns `None` while inputs of unknown total size are read.
     pub fn fraction(&self) -> Option<f64> {
         let phase = self.phase();
         let present = self.phase_fraction();
@@ -580,8 +580,8 @@ impl Progress {
     }
 
     /// Resets the progress at the beginning of a run. `total_bytes` is the size of the inputs in bytes, or `None` if it
-    /// is unknown. `writing` contains, for each output, the phase in which it is written, and its estimated cost. The
-    /// cost is how long writing the output takes, in thousandths of the time for reading the inputs.
+    /// is unknown. `writing` contains, for each output, the phase in which it is written, and an estimate of the time
+    /// for writing it, in thousandths of the time for reading the inputs.
     pub(super) fn begin(
         &self,
         total_bytes: Option<u64>,
@@ -608,7 +608,7 @@ impl Progress {
         meter.advance(1);
     }
 
-    /// Begins the phase `phase`. Returns a meter to which the caller must report the progress of the phase.
+    /// Begins the phase `phase`. Returns a meter to which the caller must report the progress within the phase.
     pub(super) fn enter(&self, phase: Phase) -> &Meter {
         self.phase.store(phase as u8, Ordering::Relaxed);
         self.meter(phase)

@@ -1,4 +1,4 @@
-//! The state of a run of `make-book` that its threads share.
+//! The state of a `make-book` run that its threads share.
 //!
 //! A run watches the [disk space](TemporarySpace) for temporary files, so that a shortage is reported early instead of
 //! after hours.
@@ -31,24 +31,24 @@ use crate::{
     task::{self, Failure},
 };
 
-/// The state of a run of `make-book` that its threads share while the inputs are read.
+/// The state of a `make-book` run that its threads share while the inputs are read.
 pub(super) struct Run<'a> {
     pub options: &'a MakeBook,
     pub needs: &'a Needs,
     pub sinks: &'a [Box<dyn Sink + 'a>],
-    /// The tally by position key, if an output needs it.
+    /// The tally of results by position key, if an output needs it.
     pub tally: Option<Tally>,
-    /// The tally by identity, if an output needs it.
+    /// The tally of results by identity (a hash that distinguishes positions with equal keys), if an output needs it.
     pub identities: Option<Tally>,
-    /// The pairs of key and identity, if an output needs them.
+    /// The pairs of a position key and an identity, if an output needs them.
     pub pairs: Option<Shards<KeyedIdentity>>,
-    /// Whether ordered counts are merged with the tally after all other inputs have been read.
+    /// Whether input counts that are already sorted are merged with the tally after all other inputs have been read.
     pub merges_ordered: bool,
-    /// The result of merging the tally by key with ordered counts.
+    /// The result of merging the tally by position key with input counts that are already sorted.
     pub merged: Option<Counts>,
     space: TemporarySpace,
     sequencer: Mutex<Sequencer<'a>>,
-    /// Notified when a batch has been sequenced, and when a job has failed.
+    /// Notifies waiting threads when a batch has been sequenced, and when a job has failed.
     sequenced: Condvar,
     /// The first error or panic of a job.
     pub failure: Failure,
@@ -85,8 +85,8 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Blocks until the batch with the number `number` may be started: until fewer than `in_flight` earlier batches are
-    /// still unprocessed, or until the run fails.
+    /// Blocks until the batch with the number `number` may be started, because fewer than `in_flight` earlier batches
+    /// are still unprocessed, or until the run fails.
     pub(super) fn wait_for_turn(&self, number: u64, in_flight: u64) {
         let sequencer = task::lock(&self.sequencer);
         let is_full = |sequencer: &mut Sequencer<'_>| {
@@ -97,8 +97,8 @@ impl<'a> Run<'a> {
     }
 
     /// Returns an error if the temporary files of the run will probably not fit on the disk. `merged` is the number of
-    /// bytes that the merge of the sorted input counts has written to temporary files so far. The run itself knows how
-    /// much its other parts have written.
+    /// bytes that merging the sorted input counts has written to temporary files so far. The run itself knows how much
+    /// its other parts have written.
     pub(super) fn check_space(&self, merged: u64) -> Result<()> {
         let tallies = [&self.tally, &self.identities].into_iter().flatten();
         let counts: u64 = tallies.map(Tally::spilled_bytes).sum();
@@ -126,8 +126,8 @@ impl<'a> Run<'a> {
     }
 
     /// Passes `outcome`, the data collected from the batch `id`, to the sequencer, which restores the order of the
-    /// inputs. The sequencer returns the data of all batches whose turn has come: none, or one or more. Adds the
-    /// records of these batches to the counts of the run, and their other data to the outputs.
+    /// inputs. The sequencer returns the data of all batches whose turn has come, if any. Their records are then added
+    /// to the counts of the run, and their other data to the outputs.
     pub(super) fn submit(&self, id: BatchId, outcome: Outcome<'a>) -> Result<()> {
         self.options.progress.add_games(outcome.totals.games.read);
         let in_order = task::lock(&self.sequencer).submit(id, outcome)?;
@@ -206,8 +206,7 @@ impl<'a> Run<'a> {
     }
 }
 
-/// A dispatcher for batches of games. It numbers the batches of all inputs consecutively, and gives access to the
-/// threads that process them.
+/// Numbers the batches of all inputs consecutively, and gives access to the threads that process them.
 pub(super) struct BatchDispatcher<'s, 'scope, 'run> {
     pub run: &'scope Run<'run>,
     pub scope: &'s Scope<'scope>,
@@ -217,8 +216,8 @@ pub(super) struct BatchDispatcher<'s, 'scope, 'run> {
 }
 
 impl<'run> BatchDispatcher<'_, '_, 'run> {
-    /// Returns the id of the next batch: its number and its input. First blocks until fewer than the maximum number of
-    /// earlier batches are unprocessed, or until the run fails.
+    /// Returns the id of the next batch, which consists of its number and its input. First blocks until fewer than the
+    /// maximum number of earlier batches are unprocessed, or until the run fails.
     pub(super) fn next_id(&mut self) -> BatchId {
         let id = self.next;
         self.next.number += 1;
@@ -226,8 +225,8 @@ impl<'run> BatchDispatcher<'_, '_, 'run> {
         id
     }
 
-    /// Submits `outcome` to the [sequencer](Sequencer) as the data of the next batch of the current input. This
-    /// function is used for data that does not come from replayed games, such as the data of a counts directory.
+    /// Submits `outcome` to the [sequencer](Sequencer) as the data of the next batch of the current input. Used for
+    /// data that does not come from replayed games, such as the data of a counts directory.
     pub(super) fn submit(&mut self, outcome: Outcome<'run>) -> Result<()> {
         let id = self.next_id();
         self.run.submit(id, outcome)
@@ -237,14 +236,15 @@ impl<'run> BatchDispatcher<'_, '_, 'run> {
 /// The approximate number of bytes that may be written to temporary files between two checks of the free disk space.
 const BYTES_BETWEEN_SPACE_CHECKS: u64 = 64 << 20;
 
-/// The minimum fraction of the input that must have been read for an estimate of the final size of the temporary files.
+/// The minimum fraction of the inputs that must have been read before the final size of the temporary files is
+/// estimated.
 const MIN_READ_FRACTION: f64 = 0.02;
 
 /// The tolerance of the check for free disk space. The estimate of the needed space is inexact, so the run fails only
-/// if it exceeds the free space times this factor.
+/// if the estimate exceeds the free space times this factor.
 const TOLERANCE: f64 = 1.25;
 
-/// A monitor of the free disk space for the temporary files of a run.
+/// Monitors the free disk space for the temporary files of a run.
 #[derive(Debug)]
 pub(super) struct TemporarySpace {
     directory: PathBuf,
@@ -261,8 +261,8 @@ impl TemporarySpace {
     }
 
     /// Checks whether the temporary files will probably fit on the disk. `spilled` is the number of bytes that were
-    /// written to these files so far. `read` is the fraction of the input that has been read, from 0 to 1, or `None` if
-    /// it is unknown.
+    /// written to them so far. `read` is the fraction of the inputs that has been read, from 0 to 1, or `None` if it is
+    /// unknown.
     ///
     /// # Errors
     ///

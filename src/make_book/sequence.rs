@@ -1,7 +1,7 @@
-//! Restores the order of batches.
+//! Restores the order of batches, which threads complete in any order.
 //!
-//! Batches are completed in any order. Data that depends on the order of games, such as game numbers and the first
-//! rejected games, is held here until all earlier batches are complete.
+//! Data that depends on the order of games, such as game numbers and the first rejected games, is kept here until all
+//! earlier batches are complete.
 
 use std::{collections::BTreeMap, iter::repeat_n};
 
@@ -37,13 +37,14 @@ pub(super) struct BatchId {
 }
 
 /// A queue that restores the order of batches. Threads replay batches in any order, and submit the collected data to
-/// the sequencer. The sequencer processes this data in the order in which the batches follow each other in the inputs.
+/// the sequencer, which processes it in the order of the inputs.
 pub(super) struct Sequencer<'a> {
     options: &'a MakeBook,
     sinks: &'a [Box<dyn Sink + 'a>],
-    /// The number of batches that have been processed. This is also the number of the next batch.
+    /// The number of batches that have been processed, which is also the number of the next batch.
     processed_batches: u64,
-    /// The outcomes that wait for earlier batches, by the number of their batch, each with the index of its input.
+    /// The outcomes that wait for earlier batches, keyed by the number of their batch. Each comes with the index of its
+    /// input.
     early: BTreeMap<u64, (usize, Outcome<'a>)>,
     inputs: Vec<InputState>,
     /// The index of the input from which the last processed batch comes.
@@ -54,14 +55,14 @@ pub(super) struct Sequencer<'a> {
     names: PlayerNames,
     events: PlayerNames,
     has_event: bool,
-    /// The keys of the games counted so far, if duplicates are dropped.
+    /// The keys of the games counted so far, by which duplicates are recognized. `None` if duplicates are not dropped.
     seen: Option<SpillingSet>,
 }
 
 /// The maximum number of rejected games that an error message lists if an input contains no playable game.
 const MAX_LISTED_GAMES: usize = 3;
 
-/// The state of one input: data from all batches of this input that have been processed so far.
+/// The state of one input: data from the batches of this input that have been processed so far.
 #[derive(Clone, Default)]
 struct InputState {
     games: u64,
@@ -99,8 +100,7 @@ impl<'a> Sequencer<'a> {
         }
     }
 
-    /// Returns the number of batches that have been processed. This is also the number of the batch that must be
-    /// processed next.
+    /// Returns the number of batches that have been processed, which is also the number of the batch to process next.
     pub(super) fn processed_batches(&self) -> u64 {
         self.processed_batches
     }
@@ -166,10 +166,10 @@ impl<'a> Sequencer<'a> {
         Ok(outcome)
     }
 
-    /// Adds `rejected`, the rejected games of a batch, to the report of the run until the report contains the maximum
-    /// number of rejected games. `input` is the index of the batch's input. Converts the number of each game in the
-    /// batch to its number in the input. `untallied` contains the numbers of games that tallies cannot contain. If the
-    /// run is strict, returns the first rejected game as an error.
+    /// Adds the rejected games of a batch to the report of the run, up to the maximum number that the report contains.
+    /// `input` is the index of the batch's input. The number of each game in the batch is converted to its number in
+    /// the input. `untallied` contains the numbers of games that tallies cannot contain. If the run is strict, returns
+    /// the first rejected game as an error.
     fn reject(&mut self, input: usize, rejected: Vec<Rejection>, untallied: &[u64]) -> Result<()> {
         let room = Report::MAX_DESCRIBED_GAMES.saturating_sub(self.report.rejected.len());
         for mut rejection in rejected.into_iter().take(room) {
@@ -187,8 +187,8 @@ impl<'a> Sequencer<'a> {
     }
 
     /// Adds the numbers of games that were filtered because of their variant to the totals of the run. The totals list
-    /// only a limited number of variants, because every game may name a different one. Games of variants beyond this
-    /// limit are counted together.
+    /// only a limited number of variants, because every game may name a different one. Games of all further variants
+    /// are counted together.
     fn filter_variants(&mut self, filtered: BTreeMap<VariantRejection, u64>) {
         for (variant, games) in filtered {
             let is_new = !self.filtered_variants.contains_key(&variant);
@@ -286,7 +286,8 @@ impl<'a> Sequencer<'a> {
 }
 
 /// Removes the games that duplicate earlier games from `outcome`, the data of the next batch in the order of the
-/// inputs. `seen` contains the keys of all earlier games that are kept. Adds the keys of this batch's kept games.
+/// inputs. `seen` contains the keys of all earlier games that are kept; the keys of the games of this batch that are
+/// kept are added to it.
 fn leave_out_duplicates(outcome: &mut Outcome<'_>, seen: &mut SpillingSet) -> Result<()> {
     let candidates = std::mem::take(&mut outcome.candidates);
     let mut is_new = Vec::with_capacity(candidates.len());
@@ -327,8 +328,8 @@ fn leave_out_duplicates(outcome: &mut Outcome<'_>, seen: &mut SpillingSet) -> Re
     Ok(())
 }
 
-/// Adds a game with the keys `keys` to `seen`, which contains the groups of all earlier games. Returns `true` if the
-/// game is the first one of its group, and `false` if it is a duplicate.
+/// Adds a game with the keys `keys` to `seen`, the groups of all earlier games. Returns `true` if the game is the first
+/// one of its group, and `false` if it is a duplicate.
 fn add_first(seen: &mut SpillingSet, keys: DuplicateKeys) -> Result<bool> {
     let entry = |key: u64, facts: DateAndId| u128::from(key) << 64 | u128::from(facts.to_bits());
     let current = |number| Ok(DateAndId::current(seen.low_halves(keys.group_key(number))?));
@@ -342,8 +343,8 @@ fn add_first(seen: &mut SpillingSet, keys: DuplicateKeys) -> Result<bool> {
     }
 }
 
-/// Removes some stretches of consecutive elements from `list`. `stretches` divides the whole list into stretches from
-/// start to end: each item contains the length of a stretch, and whether its elements are kept.
+/// Removes some groups of consecutive elements from `list`. `stretches` divides the whole list into such groups from
+/// start to end. An item contains the length of a group, and whether its elements are kept.
 pub(super) fn retain_stretches<T>(
     list: &mut Vec<T>,
     stretches: impl Iterator<Item = (usize, bool)>,

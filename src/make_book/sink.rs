@@ -1,4 +1,4 @@
-//! The interface of an output to the pipeline.
+//! The interface between an output and the pipeline.
 //!
 //! A [`Plan`] describes what an output needs from the run, and opens the output before any input is read. The open
 //! output is a [`Sink`]: it collects data from each batch of games, writes the output when all games are counted, and
@@ -24,22 +24,23 @@ use crate::{
     storage::output::Finished,
 };
 
-/// A plan for an output of a run of `make-book`: a description of the output, and a function that opens it.
+/// A plan for an output of a `make-book` run: a description of the output, and a function that opens it.
 pub(super) struct Plan<'a> {
     pub path: &'a Path,
     /// The reason why the output can be made only from games, or `None` if it can also be made from counts.
     pub needs_games_reason: Option<&'static str>,
-    /// The number of equal memory shares that the output takes while games are read. Each tally takes one such share.
+    /// The number of memory shares that the output takes while games are read. All shares have the same size; each
+    /// tally takes one of them.
     pub memory_shares: usize,
-    /// Opens the output.
+    /// The function that opens the output.
     pub begin: Begin<'a>,
 }
 
 type Begin<'a> = Box<dyn FnOnce(&Budget) -> Result<Box<dyn Sink + 'a>> + 'a>;
 
 impl<'a> Plan<'a> {
-    /// Creates a plan for an output that needs only the counts of moves, which add up all games, and no data about
-    /// individual games. `path` is the path of the output, and `begin` opens the output.
+    /// Creates a plan for an output that needs only the counts of moves, and no data about individual games. `path` is
+    /// the path of the output, and `begin` opens the output.
     pub(super) fn of_counts<S: Sink + 'a>(
         path: &'a Path,
         begin: impl FnOnce() -> Result<S> + 'a,
@@ -53,11 +54,10 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// An open output of a run of `make-book`, which collects data from games and is written when all games are counted.
+/// An open output of a `make-book` run, which collects data from games and is written when all games are counted.
 pub(super) trait Sink: Send + Sync {
     /// Returns a collector for the games of one batch. `_plies` is the approximate number of half-moves in the batch.
-    /// Returns `None` if the output needs no data about individual games, because it is made only from the counts of
-    /// moves.
+    /// Returns `None` if the output is made only from the counts of moves, and needs no data about individual games.
     fn batch(&self, _plies: usize) -> Option<Box<dyn BatchSink + '_>> {
         None
     }
@@ -72,8 +72,8 @@ pub(super) trait Sink: Send + Sync {
         Ok(())
     }
 
-    /// Returns `true` if further games do not change the output, because it contains as many games as it may. If this is
-    /// true for all outputs of a run, the run reads no further games.
+    /// Returns `true` if further games would not change the output, because it is full. If this is true for all outputs
+    /// of a run, the run reads no further games.
     fn is_satisfied(&self) -> bool {
         false
     }
@@ -88,8 +88,8 @@ pub(super) trait Sink: Send + Sync {
         0
     }
 
-    /// Returns the phase in which the output is written, and an estimate of how long writing it takes, in thousandths
-    /// of the time for reading the inputs. Returns `None` if the time is negligible.
+    /// Returns the phase in which the output is written, and an estimate of the time for writing it, in thousandths of
+    /// the time for reading the inputs. Returns `None` if the time is negligible.
     fn cost(&self) -> Option<(Phase, u64)> {
         None
     }
@@ -114,28 +114,28 @@ pub(super) trait Sink: Send + Sync {
     fn write(self: Box<Self>, counted: &mut CollectedData<'_>) -> Result<Finished>;
 }
 
-/// Returns `true` if further games change none of the outputs. A run without outputs collects counts for its caller, so
-/// it needs all games.
+/// Returns `true` if further games would change none of the outputs. Returns `false` for a run without outputs, because
+/// it collects counts for its caller and needs all games.
 pub(super) fn are_satisfied(sinks: &[Box<dyn Sink + '_>]) -> bool {
     !sinks.is_empty() && sinks.iter().all(|sink| sink.is_satisfied())
 }
 
 /// A collector of the data that an output needs from the games of one batch.
 pub(crate) trait BatchSink: Send {
-    /// Begins the next game. Only its tags have been read so far. `_batch_offset` is the offset of the batch in its
-    /// input, in bytes.
+    /// Called when a game begins, of which only the tags have been read. `_batch_offset` is the offset of the game's
+    /// batch in its input, in bytes.
     fn next_game(&mut self, _game: &GameReader<'_>, _batch_offset: u64) {}
 
-    /// Ends the batch, whose games have all been read. `_text` is the text of the batch, which begins at `_batch_offset`
-    /// in its input.
+    /// Called when all games of the batch have been read. `_text` is the text of the batch, which begins at
+    /// `_batch_offset` in its input.
     fn end_batch(&mut self, _text: &[u8], _batch_offset: u64) {}
 
     /// Adds the moves of the current game to the collected data. The run does not call this function for games that a
     /// filter or an error excludes.
     fn count(&mut self, game: &CountedGame<'_>);
 
-    /// Receives a game of the batch that meets the conditions but cannot be read to its end. `number` is its number in
-    /// the batch, and `end` is the offset in the text of the batch at which it ends.
+    /// Called for a game of the batch that meets the conditions but cannot be read to its end. `_number` is its number
+    /// in the batch, and `_end` is the offset in the text of the batch at which it ends.
     fn reject(&mut self, _number: u32, _end: usize) {}
 
     /// Removes the data of games that are duplicates of earlier games. `games` contains the numbers of these games in
@@ -146,7 +146,7 @@ pub(crate) trait BatchSink: Send {
     /// run calls this function once for each batch of games, in the order of the inputs. `_input` is the path of the
     /// batch's input.
     ///
-    /// The default implementation does nothing.
+    /// By default, does nothing.
     ///
     /// # Errors
     ///
@@ -164,7 +164,7 @@ pub(crate) trait BatchSink: Send {
     fn add(self: Box<Self>) -> Result<()>;
 }
 
-/// A counted game, with its moves and positions.
+/// A game that is counted, with its moves and positions.
 pub(crate) struct CountedGame<'a> {
     /// The number of the game in its batch.
     pub number: u32,
@@ -173,7 +173,7 @@ pub(crate) struct CountedGame<'a> {
     /// The numbers of half-moves after which the query about positions held.
     pub matches: &'a [u32],
     pub variant: Variant,
-    /// Whether books and counts contain the game.
+    /// Whether the game is contained in tallies, from which books and counts are made.
     pub is_tallied: bool,
     pub result: GameResult,
     /// The side that moved first.
@@ -187,18 +187,18 @@ pub(crate) struct CountedGame<'a> {
     pub hash: u64,
     /// The half-moves that are counted.
     pub plies: &'a [Ply],
-    /// The identities of the positions before the half-moves in `plies`, if an output [needs
+    /// The identities (hashes) of the positions before the half-moves in `plies`, if an output [needs
     /// them](Needs::game_identities).
     pub identities: &'a [u64],
-    /// The exact identities of the positions before the half-moves in `plies`, which counts use.
+    /// The exact identities of the positions before the half-moves in `plies`, under which moves are counted.
     pub exact_identities: &'a [u64],
-    /// The opening of the game, which all its moves determine, if an output [needs it](Needs::openings).
+    /// The opening of the game, including moves that are not counted, if an output [needs it](Needs::openings).
     pub opening: OpeningNumber,
     /// The half-moves of the game's variations, if the run counts them.
     pub branches: &'a [VariationPly],
     /// The key of the last position.
     pub last_key: u64,
-    /// The identity of the last position.
+    /// The identity (a hash) of the last position.
     pub last_identity: u64,
     /// The exact identity of the last position.
     pub last_exact_identity: u64,
@@ -206,9 +206,9 @@ pub(crate) struct CountedGame<'a> {
     pub last_in_book: bool,
 }
 
-/// Returns an error if `met`, which maps each variant of the games to their number, contains several variants. It is
-/// called for an output that cannot store the variant of each position. `output` is the name of the output's format,
-/// and `path` is its path, both for the error message.
+/// Returns an error if `met`, which maps the variants of the games to their numbers of games, contains several
+/// variants. It is used for an output that cannot store the variant of each position. `output` is the name of the
+/// output's format, and `path` is its path, both for the error message.
 pub(super) fn refuse_several_variants(
     path: &Path,
     output: &str,

@@ -230,6 +230,7 @@ impl Route {
 }
 
 /// A checked request about a position, with its filters and the limits on the size of the answer.
+///
 /// ```
 /// use polybook::serve::{Request, Route};
 ///

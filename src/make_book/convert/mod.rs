@@ -65,7 +65,7 @@ pub use crate::{
     storage::table::TableFormat,
 };
 
-/// A conversion of an OOBS database to a Polyglot book, an opening suite or a table. The default options are those of
+/// Converts an OOBS database to a Polyglot book, an opening suite or a table. The default options are those of
 /// [`MakeBook`](crate::MakeBook). Rows that the database marks as inactive are skipped, because their moves must not be
 /// played.
 #[derive(Debug)]
@@ -74,56 +74,56 @@ pub struct Convert {
     pub obs: Obs,
     /// The variant of the positions. `None` means the variant that the database names.
     pub variant: Option<Variant>,
-    /// The filter that selects moves of the database. `None` means Polyglot's default filter for books and suites, and
+    /// The filter that selects moves of the database. `None` means Polyglot's default filter for books and suites, but
     /// every move for tables.
     pub move_filter: Option<MoveFilter>,
-    /// Whether suites omit moves of weight 0, which a book made from the database would not contain. Default: no.
+    /// Whether suites omit moves of weight 0, which a book made from the database would not contain. Default: `false`.
     pub only_weighted: bool,
-    /// Whether a table of comma-separated values has an additional column with the moves in SAN. Default: no.
+    /// Whether a table of comma-separated values has an additional column with the moves in SAN. Default: `false`.
     pub with_san: bool,
     /// The rule by which the weights of moves are calculated.
     pub weights: Weights,
     /// The comment in the header of a book. `None` means a comment that describes how the book was made.
     pub comment: Option<String>,
-    /// The maximum loss of evaluation that a move may cause. Moves that lose more are omitted from a book. Default: no
-    /// limit.
+    /// The limit for the evaluation that a book move may lose. Moves that lose more are omitted from a book. Default:
+    /// no limit.
     pub max_loss: Option<MaxLoss>,
     /// The rule that computes the weights of a book's moves from evaluations. Default: weights depend only on results.
     pub eval_weights: Option<EvalWeights>,
-    /// Whether a header is written to a book. Default: yes.
+    /// Whether a book is written with a header. Default: `true`.
     pub header: bool,
-    /// The number of threads that process rows. 0 means one per core. Default: 0.
+    /// The number of threads that process rows, or 0 for one per core. Default: 0.
     pub threads: usize,
-    /// The memory budget for counts. Data beyond it are spilled to temporary files.
+    /// The memory budget for counts. Data that exceeds it is spilled to temporary files.
     pub memory: Memory,
-    /// The meter that reports progress and can cancel the conversion.
+    /// Receives the progress, and can cancel the conversion.
     pub meter: Arc<Meter>,
 }
 
-/// The result of a conversion: the number of entries written to the output, and the numbers of rows and moves of the
-/// input that were left out.
+/// The result of a conversion: the number of entries in the output, and the numbers of rows and moves of the input that
+/// were left out.
 #[derive(Clone, PartialEq, Default, Debug)]
 pub struct Converted {
     /// The number of entries written: records of a book, lines or positions of a suite, or rows of a table.
     pub entries: u64,
     /// The numbers of positions and moves of the book, or `None` for other outputs.
     pub book: Option<BookSummary>,
-    /// The moves that were omitted from the book because of their evaluations. `None` if there is no limit for the
-    /// loss of evaluation.
+    /// The moves that were omitted from the book because of their evaluations. `None` if no limit for the loss of
+    /// evaluation was set.
     pub losses: Option<LossSummary>,
     /// The moves whose weights were lowered because of the results of later moves (minimax). `None` if minimax is not
     /// used.
     pub minimax: Option<MinimaxSummary>,
     /// The moves of the book whose weights come from evaluations. `None` if weights depend only on results.
     pub eval_weights: Option<EvalWeightsSummary>,
-    /// The number of rows that could not be read, and the error of the first one.
+    /// The number of rows that could not be read, and the error for the first of them.
     pub skipped_rows: SkippedRows,
     /// The number of active rows that the move filter excluded from a table.
     pub filtered_rows: u64,
-    /// Whether the search for the lines of a suite stopped early, so that some lines may be missing.
+    /// Whether the search for lines of a suite stopped early, so that some lines may be missing.
     pub is_cut: bool,
-    /// The number of lines or positions that were omitted from the suite because they have no evaluation. `None` if
-    /// the suite does not filter by evaluation.
+    /// The number of lines or positions that were omitted from the suite because they have no evaluation. `None` if the
+    /// suite is not filtered by evaluation.
     pub unevaluated: Option<u64>,
     /// The number of lines that were omitted from the suite because another line leads to the same position. If the
     /// suite has a limit, the search for lines may end early, and lines that it did not reach are not counted. `None`
@@ -271,11 +271,11 @@ impl Convert {
         task::caught(|| write_table(self, out, format))
     }
 
-    /// Converts the database to an opening suite, a list of lines or positions from which engine games start.
+    /// Converts the database to an opening suite, which is a list of lines or positions from which engine games start.
     ///
     /// A suite of lines is written as games without a result, each line only once. The database does not tell how many
-    /// games played a whole line. The lines are therefore sorted by the number of games of their rarest move, in
-    /// descending order.
+    /// games played a whole line, so the lines are sorted by the number of games of their rarest move, in descending
+    /// order.
     ///
     /// A suite of positions is written as EPDs, one in each line of the file, sorted by the number of games that
     /// reached the position, in descending order.
@@ -340,8 +340,8 @@ impl Convert {
         })
     }
 
-    /// Returns a filter that keeps only the moves that two filters both keep: the filter of this conversion (or
-    /// `default` if `self.move_filter` is `None`), and the filter with which the database was made.
+    /// Returns a filter that keeps the moves that pass two filters: the filter of this conversion (or `default` if
+    /// `self.move_filter` is `None`), and the filter with which the database was made.
     fn combined_filter(&self, default: MoveFilter) -> MoveFilter {
         let mut filter = self.move_filter.clone().unwrap_or(default);
         filter.narrow(&self.obs.info().move_filter);
@@ -350,7 +350,7 @@ impl Convert {
 }
 
 /// A source of moves that looks up positions in the counts of a database. It returns the moves that a [`MoveFilter`]
-/// selects, with their results.
+/// keeps, with their results.
 struct CountsSource<'a> {
     finder: Finder<'a>,
     filter: MoveFilter,
@@ -393,11 +393,11 @@ impl MoveSource for CountsSource<'_> {
     }
 }
 
-/// The maximum number of database rows in a batch, which limits the memory that a batch takes. The calling thread reads
-/// a batch, and then all threads of the pool count its moves together.
+/// The maximum number of database rows in a batch, which limits the memory for a batch. One thread reads a batch, and
+/// then all threads of the pool count its moves together.
 const ROWS_PER_BATCH: usize = 1 << 16;
-/// The size of a full batch in bytes. A batch is full as soon as its rows have at least this total size, even if it
-/// contains fewer than [`ROWS_PER_BATCH`] rows. This limits the memory that long rows take.
+/// The total size of rows, in bytes, at which a batch is full, even if it contains fewer than [`ROWS_PER_BATCH`] rows.
+/// This limits the memory for long rows.
 const BYTES_PER_BATCH: usize = 1 << 24;
 
 /// The result of reading an OOBS database: the counts of its moves, its starting positions, and a summary of the rows
@@ -409,27 +409,27 @@ pub(super) struct DatabaseCounts {
     pub skipped_rows: SkippedRows,
 }
 
-/// The counts that one thread made from its part of a batch of database rows.
+/// The counts that one thread has made from its part of a batch of database rows.
 #[derive(Default)]
 struct RowCounts {
     counts: CountBatch,
-    /// The counts of positions whose EPD may lack the en passant square on which the key depends. Also contains the
-    /// notes by [`note_step`].
+    /// The counts of positions whose EPD may lack an en passant square that affects their key. Also contains the notes
+    /// of [`note_step`].
     uncertain: CountBatch,
-    /// Whether any EPD contains the en passant square of a pinned pawn, although the capture is illegal.
+    /// Whether an EPD contains an en passant square even though a pinned pawn makes the capture illegal.
     has_pinned_squares: bool,
     starts: Vec<Keyed<VariantPosition>>,
     skipped_rows: SkippedRows,
 }
 
 impl Convert {
-    /// Reads all active rows of the database, and adds up the results of each move. The calling thread reads the rows,
-    /// and the threads of `pool` count them. `memory` is the memory budget for the counts.
+    /// Reads all active rows of the database, and adds up the results of each move. One thread reads the rows, and the
+    /// threads of `pool` count them. `memory` is the memory budget for the counts.
     ///
     /// If `arrivals` is `false`, the counts identify each position by its Polyglot key, as books do. If `arrivals` is
-    /// `true`, the counts identify each position by its identity hash, as suites do, and also contain the results of
-    /// all games that reached the position. These results are stored under the special move [`BookMove::NONE`], from
-    /// the point of view of the side that moved last.
+    /// `true`, they identify each position by its identity hash, as suites do, and also contain the results of all
+    /// games that reached the position. These results are stored under the special move [`BookMove::NONE`], from the
+    /// point of view of the side that moved last.
     pub(super) fn count(
         &self,
         variant: Variant,
@@ -547,11 +547,11 @@ fn count_rows(rows: &[ObsRow], variant: Variant, arrivals: bool) -> RowCounts {
     found
 }
 
-/// The number of positions that [`add_uncertain`] collects before it adds their counts to the tally, which limits the
-/// memory.
+/// The number of positions that [`add_uncertain`] processes together before it adds their counts to the tally, which
+/// limits the memory.
 const POSITIONS_PER_BATCH: u64 = 1 << 14;
 
-/// Returns the en passant square of a position if a pawn attacks this square, but every en passant capture is illegal,
+/// Returns the en passant square of a position if a pawn attacks this square but every en passant capture is illegal
 /// because the capturing pawn is pinned. Otherwise, returns `None`.
 fn pinned_square(pos: &VariantPosition) -> Option<Square> {
     let square = pos.ep_square(EnPassantMode::PseudoLegal)?;
@@ -559,13 +559,13 @@ fn pinned_square(pos: &VariantPosition) -> Option<Square> {
     (!is_legal && pos.pockets().is_none()).then_some(square)
 }
 
-/// Adds a note to `notes` if `mv` is a double step of a pawn in `pos`, and if pins make every en passant capture of
-/// this pawn illegal. Does nothing for any other move.
+/// Adds a note to `notes` if `mv` is a double step of a pawn in `pos`, after which every en passant capture is illegal
+/// because of a pin. Does nothing for any other move.
 ///
 /// After such a move, the Polyglot key includes the en passant file. The EPD in the database may lack the en passant
-/// square, and a key that is computed from this EPD then lacks the file. The note is stored under the key without the
-/// file, as a move that encodes the en passant square (see [`step_note`]). [`add_uncertain`] looks for a note under
-/// each key from an EPD. If it finds a note, it adds the file to the key.
+/// square, however, and a key that is computed from this EPD then lacks the file. The note is stored under the key
+/// without the file, as a move that encodes the en passant square (see [`step_note`]). [`add_uncertain`] looks for a
+/// note under each key from an EPD, and adds the file to the key if there is one.
 fn note_step(pos: &VariantPosition, mv: BookMove, notes: &mut CountBatch) {
     let Some(
         mv @ Move::Normal {
@@ -589,15 +589,15 @@ fn note_step(pos: &VariantPosition, mv: BookMove, notes: &mut CountBatch) {
     }
 }
 
-/// Encodes an en passant square for a note of [`note_step`]: as a move from this square to itself. No real move has
-/// this form, so a note cannot be mistaken for the count of a move.
+/// Encodes an en passant square for a note of [`note_step`] as a move from this square to itself. No real move has this
+/// form, so the count of a move cannot be mistaken for a note.
 fn step_note(square: Square) -> BookMove {
     BookMove(square as u16 | (square as u16) << 6)
 }
 
 /// Corrects the position keys in `uncertain`, and adds the counts to `tally`. The keys were computed from EPDs that may
 /// lack an en passant square. If `uncertain` contains a note of [`note_step`] for a key, a pawn has just made a double
-/// step in this position, and the en passant file is added to the key. The notes themselves are not added to `tally`.
+/// step, and the en passant file is added to the key. The notes themselves are not added to `tally`.
 ///
 /// If `exact` is `true`, no key is changed, because the EPDs of this database contain all en passant squares.
 fn add_uncertain(uncertain: &Counts, exact: bool, tally: &Tally) -> Result<()> {
@@ -628,22 +628,22 @@ fn add_uncertain(uncertain: &Counts, exact: bool, tally: &Tally) -> Result<()> {
     tally.add_batch(&batch)
 }
 
-/// A conversion of a Polyglot book to an opening suite or a table.
+/// Converts a Polyglot book to an opening suite or a table.
 #[derive(Debug)]
 pub struct ConvertBook<'a> {
     /// The book to convert.
     pub book: &'a Book,
     /// The variant of the positions in the book.
     pub variant: Variant,
-    /// The memory budget for lines and positions. Data beyond it are spilled to temporary files.
+    /// The memory budget for lines and positions. Data that exceeds it is spilled to temporary files.
     pub memory: Memory,
-    /// The meter that reports progress and can cancel the conversion.
+    /// Receives the progress, and can cancel the conversion.
     pub meter: Arc<Meter>,
 }
 
-/// The columns of a table of a book. The file contains a row for each record of the book. The FEN and the SAN are missing
-/// if no moves of the book lead to the position. A legal castling move always has the same number and UCI notation, even
-/// if the record uses another form.
+/// The columns of a table of a book, which has a row for each record. The FEN and the SAN are missing if no moves of
+/// the book lead to the position. A legal castling move always has the same number and UCI notation, even if the record
+/// encodes it in another form.
 const BOOK_COLUMNS: [Column; 7] = [
     Column::new("key", ColumnType::Key),
     Column::new("move", ColumnType::Move),
@@ -664,7 +664,7 @@ const CSV_BOOK_COLUMNS: [Column; 6] = [
     Column::new("Learn", ColumnType::Integer),
 ];
 
-/// The position of the column `move` in [`BOOK_COLUMNS`].
+/// The index of the column `move` in [`BOOK_COLUMNS`].
 const MOVE_COLUMN: usize = 1;
 
 impl<'a> ConvertBook<'a> {
@@ -683,7 +683,7 @@ impl<'a> ConvertBook<'a> {
     /// 16-bit number of the move.
     ///
     /// The conversion plays the moves of the book from the positions `starts`, or from the starting position if
-    /// `starts` is empty. It writes the positions in the order in which it reaches them. The moves of a position are
+    /// `starts` is empty. Positions are written in the order in which they are reached, and the moves of a position are
     /// sorted by weight, in descending order. If the book contains a castling move both as the king's move and as the
     /// king capturing its own rook, the move is written once. Records of positions that are not reached follow at the
     /// end, without FEN and SAN.
@@ -763,8 +763,7 @@ impl<'a> ConvertBook<'a> {
         })
     }
 
-    /// Returns the starting positions in `given`. If `given` is empty, returns only the starting position of the
-    /// variant.
+    /// Returns `given` or, if it is empty, only the starting position of the variant.
     fn starts(&self, given: &[VariantPosition]) -> Vec<VariantPosition> {
         match given {
             [] => vec![self.variant.start()],
@@ -814,7 +813,7 @@ impl<'a> ConvertBook<'a> {
     }
 }
 
-/// A source that contains only the moves of a book with a weight greater than 0. Moves with weight 0 are never played.
+/// A source of the moves of a book whose weight is greater than 0. Moves with weight 0 are never played.
 struct WeightedMoves<'a>(&'a Book);
 
 impl SourceWrapper for WeightedMoves<'_> {

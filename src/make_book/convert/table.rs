@@ -18,8 +18,8 @@ use crate::{
     },
 };
 
-/// The columns of a table of a database with comma-separated values, which has the names of the database's columns.
-/// The last one is optional.
+/// The columns of a database's table with comma-separated values, named as in the database. The last column is
+/// optional.
 const CSV_COLUMNS: [Column; 7] = [
     Column::new("EPD", ColumnType::Text),
     Column::new("Move", ColumnType::Text),
@@ -30,7 +30,7 @@ const CSV_COLUMNS: [Column; 7] = [
     Column::new("SAN", ColumnType::Text),
 ];
 
-/// The columns of a table of a database in other formats. Only Parquet files have the first [`JOINED`].
+/// The columns of a database's table in other formats. Only Parquet files contain the first [`JOINED`] columns.
 const COLUMNS: [Column; 9] = [
     Column::new("key", ColumnType::Key),
     Column::new("move", ColumnType::Move),
@@ -43,10 +43,10 @@ const COLUMNS: [Column; 9] = [
     Column::new("weight", ColumnType::Integer),
 ];
 
-/// The number of columns by which Parquet files are joined with counts: the key and the move.
+/// The number of columns by which Parquet files can be joined with a counts directory: the key and the move.
 const JOINED: usize = 2;
 
-/// Writes the table of [`Convert::to_table`] in the format `format` to `out`.
+/// Writes the table of [`Convert::to_table`] to `out` in the given format.
 pub(super) fn write_table(
     convert: &Convert,
     out: AtomicFile,
@@ -95,11 +95,10 @@ pub(super) fn write_table(
     Ok(table.converted)
 }
 
-/// Returns the scaling that makes all weights of a table fit into 16 bits. Reads all rows of the database, and finds
-/// the largest weight of a move that `filter` selects.
+/// Returns the scaling that makes all weights of a table fit into 16 bits. To find the largest weight of a move that
+/// `filter` keeps, reads all rows of the database.
 ///
-/// If each position is scaled separately, this function reads no rows, and returns a scaling that leaves weights
-/// unchanged.
+/// If each position is scaled separately, reads no rows, and returns a scaling that leaves weights unchanged.
 fn global_scaling(convert: &Convert, filter: &MoveFilter) -> Result<Scaling> {
     let mut largest = 0;
     if convert.weights.scale == Scale::Global {

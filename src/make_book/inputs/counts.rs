@@ -1,4 +1,4 @@
-//! Directories of counts as inputs of a run.
+//! Reads counts directories as inputs of a run.
 
 use std::{ops::Range, path::Path, sync::atomic::Ordering};
 
@@ -23,19 +23,20 @@ use crate::{
     task,
 };
 
-/// The size in bytes up to which the metadata of a Parquet file does not count against the memory budget. The metadata
-/// of a usual file, which has up to about sixty row groups, is smaller.
+/// The size in bytes up to which the metadata of a Parquet file is ignored in the memory budget. The metadata of a
+/// usual file, which has up to about sixty row groups, is smaller.
 const FREE_METADATA_BYTES: usize = 1 << 20;
 
-/// A counts directory (Parquet files with the results of moves) that is an input of a run of `make-book`.
+/// A counts directory (Parquet files with the results of moves) that is an input of a `make-book` run.
 pub(super) struct CountsInput {
     directory: CountsDirectory,
-    /// The parts in the order of their keys, if the directory is ordered and all its games count.
+    /// The files in the order of their keys, if the rows of the directory are sorted by key and all its games count.
     ordered: Option<OrderedParts>,
-    /// The provenance and the variant, if the directory contains the file `_counts.json`.
+    /// The inputs and options with which the counts were made, and their variant, if the directory contains the file
+    /// `_counts.json`.
     origin: Option<(Provenance, VariantChoice)>,
     by: Grouping,
-    /// The approximate number of bytes of memory that the metadata of a part takes beyond [`FREE_METADATA_BYTES`].
+    /// The approximate memory, in bytes, that the metadata of a Parquet file takes beyond [`FREE_METADATA_BYTES`].
     metadata: usize,
 }
 
@@ -45,7 +46,7 @@ impl CountsInput {
     /// # Errors
     ///
     /// Returns an error if the counts cannot be read, or if the metadata of one Parquet file would take more than
-    /// `max_metadata` bytes of memory. Also returns an error if counts cannot apply a condition of `run`.
+    /// `max_metadata` bytes of memory. Also returns an error if a condition of `run` cannot be applied to counts.
     pub(super) fn open(
         input: &Input,
         max_metadata: usize,
@@ -139,8 +140,8 @@ impl CountsInput {
         Ok(())
     }
 
-    /// Returns `true` if the directory states how many half-moves it contains. It does not state the number for a part
-    /// of its games.
+    /// Returns `true` if the directory states how many half-moves it contains. If only a part of its games counts,
+    /// their number of half-moves is not stated.
     fn states_plies(&self) -> bool {
         self.directory.about().is_some() && !self.directory.is_selecting()
     }
@@ -158,7 +159,7 @@ impl CountsInput {
         }
     }
 
-    /// Reads `part`, one Parquet file of the counts directory, and adds the rows of the file to the counts of `run`.
+    /// Reads the Parquet file `part` of the counts directory, and adds its rows to the counts of `run`.
     fn add_part(&self, run: &Run<'_>, part: &Part) -> Result<()> {
         let is_standard = !run.options.distinguishes_variants();
         let problem = match part.has_identities()? {
@@ -323,8 +324,8 @@ fn add_rows(run: &Run<'_>, rows: &[Row], path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Adds rows of counts to `tally`, a store that adds up the results of moves. Each item of `rows` contains a row and
-/// the hash of its position in `tally`: a position key or an identity. Error messages name `path`, the Parquet file of
+/// Adds rows of counts to `tally`, a store that adds up the results of moves. An item of `rows` is a row with the hash
+/// of its position in `tally`, which is a position key or an identity. Error messages name `path`, the Parquet file of
 /// the rows.
 fn add_keyed<'r>(
     tally: &Tally,
@@ -339,8 +340,8 @@ fn add_keyed<'r>(
     tally.refuse_many_large(path)
 }
 
-/// Converts the description of a counts directory to an [`Outcome`]. The outcome contains the totals that replaying the
-/// counted games would have produced. It contains no records of moves, because these are read from the Parquet files.
+/// Converts the description of a counts directory to an [`Outcome`], with the totals that replaying the counted games
+/// would have produced. It contains no records of moves, because these are read from the Parquet files.
 ///
 /// # Errors
 ///

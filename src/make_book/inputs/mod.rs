@@ -1,7 +1,7 @@
-//! The inputs of a run: games, and counts from earlier runs.
+//! The inputs of a run, which are games or counts from earlier runs.
 //!
-//! [`RunInput`] is the interface of an input to the pipeline. For an input of games, one thread cuts the stream into
-//! batches, and all threads replay the batches.
+//! [`RunInput`] is the interface between an input and the pipeline. For an input of games, one thread cuts the stream
+//! into batches, and all threads replay the batches.
 
 #[cfg(feature = "parquet")]
 mod counts;
@@ -33,13 +33,13 @@ use crate::{
     task,
 };
 
-/// The separator in the text that lists the options with which counts were made. If counts were merged from counts that
-/// were made with different options, this text contains several sets of options, with the separator between them.
+/// The separator between sets of options in the text that lists the options with which counts were made. Counts that
+/// were merged from several counts directories may have several sets.
 const BETWEEN_OPTIONS: &str = " | ";
 
-/// Returns the values of the option `--max-ply`, which limits how many half-moves are counted in each game. `options`
-/// is the text that lists the options with which counts were made. The text of merged counts may contain several sets
-/// of options. The iterator yields one value for each set: the default value if the set lacks the option.
+/// Returns the values of `--max-ply`, which limits how many half-moves are counted in each game, from `options`, the
+/// options with which counts were made. The options of merged counts may consist of several sets. The iterator yields
+/// one value for each set, which is the default value if the set lacks the option.
 pub(super) fn max_ply_values(options: &str) -> impl Iterator<Item = usize> + Clone {
     let max_ply = |options: &str| {
         let number = options.strip_prefix("--max-ply ")?;
@@ -59,7 +59,7 @@ pub(super) fn smallest_max_ply(values: impl IntoIterator<Item = usize>) -> Optio
 /// The maximum length in bytes of a file name in a warning. A longer name is shortened.
 const MAX_NAME_BYTES: usize = 200;
 
-/// The open inputs of a run of `make-book`, in the order in which the user gave them, with data about all inputs
+/// The open inputs of a `make-book` run, in the order in which the user gave them, with properties of all inputs
 /// together, such as their variant.
 pub(super) struct Inputs<'a> {
     pub all: Vec<Box<dyn RunInput + 'a>>,
@@ -71,13 +71,13 @@ pub(super) struct Inputs<'a> {
     pub by: Grouping,
     /// The numbers of positions, rows and half-moves that were pruned from the counts, or `None` if nothing was pruned.
     pub pruned: Option<Pruned>,
-    /// The approximate memory that the metadata of counts takes on all threads together, in bytes.
+    /// The approximate memory, in bytes, that the metadata of counts takes on all threads together.
     pub metadata: usize,
 }
 
 impl<'a> Inputs<'a> {
-    /// Opens the inputs of a run of `make-book`. Counts directories are opened immediately, but PGN files only when
-    /// they are read. `threads` is the number of threads. Each thread needs memory for the metadata of counts.
+    /// Opens the inputs of a `make-book` run. Counts directories are opened immediately, but PGN files only when they
+    /// are read. `threads` is the number of threads, each of which needs memory for the metadata of counts.
     ///
     /// # Errors
     ///
@@ -109,7 +109,7 @@ impl<'a> Inputs<'a> {
     ///
     /// # Errors
     ///
-    /// Returns an error if the options request a property by which input counts are not grouped, because their sums
+    /// Returns an error if the options request a property by which the input counts are not grouped, because sums
     /// cannot be divided later. If the options request no grouping, returns an error if the inputs are grouped by
     /// different properties.
     fn classes_of_all(&self, run: &MakeBook) -> Result<Grouping> {
@@ -181,8 +181,8 @@ impl<'a> Inputs<'a> {
         }
     }
 
-    /// Returns up to three warnings about input counts: one if rare positions were pruned from them, one if the inputs
-    /// were made with different values of `--max-ply`, and one if two inputs contain games of the same PGN file.
+    /// Returns up to three warnings about the input counts: that rare positions were pruned from them, that the inputs
+    /// were made with different values of `--max-ply`, and that two inputs contain games of the same PGN file.
     pub(super) fn warnings(&self, run: &MakeBook) -> impl Iterator<Item = String> {
         let pruned = self.pruned.map(|pruned| pruned.to_string());
         let others = self.max_ply_warning().into_iter();
@@ -192,8 +192,8 @@ impl<'a> Inputs<'a> {
 
     /// Returns a warning if two inputs contain games of PGN files with the same name, and at least one of the inputs is
     /// a counts directory. The warning names one such file, and says how many others there are. Ignores inputs that are
-    /// given twice, because [`run`](MakeBook::run) warns about them. Also ignores games from standard input, which have
-    /// no file name.
+    /// given twice, because [`run`](MakeBook::run) already warns about them. Also ignores games from standard input,
+    /// which have no file name.
     fn common_games_warning(&self, run: &MakeBook) -> Option<String> {
         let mut paths = HashSet::new();
         // For each name, the index of the first input that contains games of a file with this name.
@@ -263,7 +263,7 @@ impl<'a> Inputs<'a> {
         self.counts().next().is_some()
     }
 
-    /// Returns `true` if all inputs are counts directories.
+    /// Returns `true` if every input is a directory of counts instead of games.
     pub(super) fn are_counts(&self) -> bool {
         self.has_counts() && self.counts().count() == self.all.len()
     }
@@ -287,8 +287,8 @@ impl<'a> Inputs<'a> {
         })
     }
 
-    /// Reads all inputs, and passes their games and rows to `batches`, which gives access to the threads of the run.
-    /// Stops early if the run fails.
+    /// Reads all inputs, and passes their games and rows through `batches` to the threads of the run. Stops early if
+    /// the run fails.
     pub(super) fn read<'scope>(
         &'scope self,
         batches: &mut BatchDispatcher<'_, 'scope, '_>,
@@ -309,8 +309,8 @@ impl<'a> Inputs<'a> {
     }
 
     /// Returns the provenance of the outputs: the names of the inputs, the options, and `games`, the numbers of games
-    /// that the run read. Leaves out `games` if one of the inputs is a counts directory that does not say from how many
-    /// games it was made.
+    /// that the run read. If an input is a counts directory that does not state its number of games, `games` is left
+    /// out.
     pub(super) fn provenance(&self, run: &MakeBook, games: GameCounts) -> Provenance {
         let names = |(counted, named): (Option<CountsDescription<'_>>, &Input)| {
             let Some(counted) = counted else {
@@ -340,8 +340,8 @@ impl<'a> Inputs<'a> {
         }
     }
 
-    /// Returns the options with which the games of all inputs were counted, as text for the header of a book. If an
-    /// input is a counts directory, these are the options with which this directory was made.
+    /// Returns the options with which the games of all inputs were counted, as text for the header of a book. For a
+    /// counts directory, these are the options with which it was made.
     ///
     /// # Errors
     ///
@@ -387,8 +387,8 @@ impl<'a> Inputs<'a> {
     }
 }
 
-/// Opens an input: as counts if it is a counts directory, and as games otherwise. `max_metadata` is the maximum memory
-/// for the metadata of one Parquet file, in bytes. `run` contains the conditions on games.
+/// Opens an input, which is either a counts directory or games. `max_metadata` is the maximum memory for the metadata
+/// of one Parquet file, in bytes. `run` contains the conditions on games.
 #[cfg_attr(not(feature = "parquet"), expect(unused_variables))]
 fn open_input<'a>(
     input: &'a Input,
@@ -409,7 +409,7 @@ fn without_conditions(run: &MakeBook) -> MakeBook {
 
 /// Returns an error if the run has options for counting games, but no input contains games (`has_games` is `false`),
 /// because such options cannot be applied to counts. The option for the variant and the conditions on games are
-/// allowed. This function is called for input counts that do not state the options with which they were made. `path` is the path of these counts.
+/// allowed. `path` is the path of input counts that do not state the options with which they were made.
 fn refuse_counting_options(run: &MakeBook, path: &Path, has_games: bool) -> Result<()> {
     let mut other = without_conditions(run);
     other.variant = VariantChoice::default();
@@ -443,7 +443,7 @@ fn other_options(theirs: &str, own: &str, has_games: bool) -> String {
     )
 }
 
-/// An input of a run of `make-book`: a PGN file or a counts directory.
+/// An input of a `make-book` run: a PGN file or a counts directory.
 pub(super) trait RunInput: Send + Sync {
     /// Checks that the input can be opened, so that a mistake is reported before the run reads games.
     ///
@@ -457,8 +457,7 @@ pub(super) trait RunInput: Send + Sync {
     /// Returns the size of the input in bytes, or `None` if it is unknown.
     fn size(&self) -> Option<u64>;
 
-    /// Returns a description of the input's counts if the input is a counts directory. Returns `None` if the input is a
-    /// PGN file.
+    /// Returns a description of the input if it is a counts directory, or `None` if it is a PGN file.
     fn counts(&self) -> Option<CountsDescription<'_>> {
         None
     }
@@ -468,7 +467,7 @@ pub(super) trait RunInput: Send + Sync {
         None
     }
 
-    /// Reads the input, and passes its games or rows to the threads of the run, to which `batches` gives access.
+    /// Reads the input, and passes its games or rows through `batches` to the threads of the run.
     ///
     /// # Errors
     ///
@@ -477,14 +476,14 @@ pub(super) trait RunInput: Send + Sync {
     fn read<'scope>(&'scope self, batches: &mut BatchDispatcher<'_, 'scope, '_>) -> Result<()>;
 }
 
-/// A counts directory whose rows are already sorted by key. Its rows are merged with those of the other inputs without
-/// being sorted again.
+/// A counts directory whose rows are already sorted by key, so that they can be merged with those of other inputs
+/// without being sorted again.
 pub(super) trait OrderedInput: Sync {
     /// Returns the number of rows in the counts directory.
     fn rows(&self) -> u64;
 
-    /// Opens a reader of the rows whose keys are in `shards`. A shard is one of the 256 equal ranges of keys. The
-    /// reader reports its progress to `run`.
+    /// Opens a reader of the rows whose keys are in `shards`. A shard is one of 256 ranges of equal size into which the
+    /// keys are divided. The reader reports its progress to `run`.
     fn open<'r>(&'r self, run: &'r Run<'_>, shards: Range<usize>) -> OrderedCounts<'r>;
 
     /// Verifies the checksums of the files in the counts directory.
@@ -494,25 +493,26 @@ pub(super) trait OrderedInput: Sync {
     /// Returns an error if a file was modified.
     fn check_bytes(&self) -> Result<()>;
 
-    /// Checks that all rows of the counts directory were read. Returns the total number of half-moves in these rows.
+    /// Checks that all rows of the counts directory have been read, and returns the total number of half-moves in them.
     ///
     /// # Errors
     ///
-    /// Returns an error if fewer or more rows were read than the metadata of the Parquet files announces. A file is
-    /// then damaged.
+    /// Returns an error if more or fewer rows were read than the metadata of the Parquet files states, because a file
+    /// is then damaged.
     fn check_read(&self) -> Result<u64>;
 }
 
 /// A description of an input of `make-book` that is a counts directory.
 pub(super) struct CountsDescription<'a> {
     pub path: &'a Path,
-    /// The provenance and the variant of the counts, if the directory contains the file `_counts.json`.
+    /// The inputs and options with which the counts were made, and their variant, if the directory contains the file
+    /// `_counts.json`.
     pub origin: Option<&'a (Provenance, VariantChoice)>,
     /// The properties (speed, rating, month) by which the counts are grouped.
     pub by: Grouping,
     /// The numbers of positions, rows and half-moves that were pruned from the counts, or `None` if nothing was pruned.
     pub pruned: Option<Pruned>,
-    /// The approximate memory, in bytes, that the metadata of a part (a Parquet file) takes beyond the usual amount.
+    /// The approximate memory, in bytes, that the metadata of a Parquet file takes beyond the usual amount.
     pub metadata: usize,
     #[cfg(feature = "parquet")]
     pub directory: &'a crate::formats::counts::CountsDirectory,
@@ -525,7 +525,7 @@ impl CountsDescription<'_> {
     }
 }
 
-/// A PGN file that is an input of a run of `make-book`.
+/// A PGN file that is an input of a `make-book` run.
 pub(super) struct GamesInput<'a>(pub &'a Input);
 
 impl RunInput for GamesInput<'_> {

@@ -1,4 +1,4 @@
-//! The Polyglot book as an output of a run.
+//! Writes a Polyglot book as an output of a run.
 
 use std::{iter::once, path::Path};
 
@@ -47,7 +47,7 @@ pub(super) fn plan<'a>(
 }
 
 /// Returns an error if the options name a variant for which the Polyglot format defines no number. The positions of
-/// such a variant have no position keys, so a book cannot contain them. The error names `path`, the path of the book.
+/// such a variant have no keys, so a book cannot contain them. The error names `path`, the path of the book.
 fn refuse_unnumbered(options: &MakeBook, path: &Path) -> Result<()> {
     match options.variant {
         VariantChoice::Only(variant) if variant.number().is_none() => Err(Error::file(
@@ -62,9 +62,9 @@ fn refuse_unnumbered(options: &MakeBook, path: &Path) -> Result<()> {
 }
 
 impl BookSink<'_> {
-    /// Applies the options `--weights`, `--minimax` and `--max-loss` to the book in `counted`, and returns the changed
-    /// book. `--weights` computes weights from evaluations, and `--minimax` lowers weights. `--max-loss` drops moves that
-    /// lose too much according to evaluations. Returns `None` if no option is given.
+    /// Applies `--weights`, `--minimax` and `--max-loss` to the book in `counted`, and returns the changed book.
+    /// `--weights` computes weights from evaluations, `--minimax` lowers weights, and `--max-loss` drops moves that
+    /// lose too much according to evaluations. Returns `None` if none of these options is given.
     fn adjusted<'a>(&self, counted: &CollectedData<'a>) -> Result<Option<BookMaker<'a>>> {
         let counts = counted.counts.bytes_in_memory() as usize;
         let memory = Budget::memory_left(self.options, counts, counted.held_bytes);
@@ -99,8 +99,8 @@ impl BookSink<'_> {
         Ok(Some(book))
     }
 
-    /// Returns the text of the header of `book`, or `None` if the options request a book without a header. The header
-    /// names the variants and the provenance in `counted`.
+    /// Returns the header of `book`, or `None` if the options request a book without a header. The header names the
+    /// variants of the games and, from `counted`, the inputs and options with which the book was made.
     fn header(&self, counted: &CollectedData<'_>, book: &BookMaker<'_>) -> Result<Option<String>> {
         if !self.options.header {
             return Ok(None);

@@ -1,4 +1,4 @@
-//! An explorer's index of counts as an output of a run.
+//! Writes an explorer's index of counts as an output of a run.
 
 use std::path::Path;
 
@@ -28,8 +28,8 @@ use crate::{
     storage::{output::Finished, sort::SHARDS},
 };
 
-/// The grouping of input counts that is required to make an explorer's index from them. It consists of all properties
-/// of games that filters of such an index examine.
+/// The grouping that counts must have for an explorer's index to be made from them. It contains every property of games
+/// that the filters of such an index examine.
 const EXPLORER_GROUPING: Grouping = Grouping {
     speed: true,
     rating: true,
@@ -147,9 +147,10 @@ impl Sink for CountedIndexSink<'_> {
     }
 }
 
-/// Converts a row of counts to a row of an explorer's index, in which results are from White's point of view. Returns
-/// `None` for a row that the index does not contain: a row without games, a row without a valid month, or a row that is
-/// marked as `book_only`. Books count the half-moves in such a row, but the explorer ignores them: half-moves of
+/// Converts a row of counts to a row of an explorer's index, in which results are from White's point of view.
+///
+/// Returns `None` for a row that the index does not contain: a row without games, a row without a valid month, or a row
+/// marked as `book_only`. Half-moves in a `book_only` row count for books but not for the explorer: half-moves of
 /// variations, and half-moves whose position occurs again later in the game.
 fn counted_row(row: &ClassRow) -> Option<ResultRow> {
     let (class, results) = (row.class, Results::from_side(row.row.turn, row.row.stats));

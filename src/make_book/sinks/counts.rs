@@ -1,4 +1,5 @@
-//! Counts as an output of a run. A [`ClassBatch`] collects half-moves by class.
+//! Writes a counts directory, which contains the results of each move in each position, as an output of a run. A
+//! [`ClassBatch`] collects half-moves by class.
 
 use std::{
     collections::BTreeMap,
@@ -37,9 +38,10 @@ struct CountsSink<'a> {
     options: &'a MakeBook,
     path: &'a Path,
     writer: CountsWriter,
-    /// The half-moves of games by class, and the counts by class among the inputs, if the output has classes.
+    /// The tally of the games' half-moves by class, and the input counts that are grouped by class. `None` if the
+    /// output is not grouped by class.
     classes: Option<(ClassTally, ClassedCounts)>,
-    /// The approximate memory that a thread needs to read all counts among the inputs in order, in bytes.
+    /// The approximate memory, in bytes, that a thread needs to read all input counts in order.
     reading: usize,
 }
 
@@ -226,7 +228,7 @@ impl CountsSink<'_> {
         self.options.by.unwrap_or_default()
     }
 
-    /// Returns the description of the counts directory, which is written to the file `_counts.json`.
+    /// Creates the description of the counts directory, which is written to the file `_counts.json`.
     fn about(&self, counted: &CollectedData<'_>) -> CountsOrigin {
         let report = &counted.games.report;
         let totals = report.totals.tallied();
@@ -277,9 +279,9 @@ pub(super) struct ClassBatch<'a> {
     by: Grouping,
     has_identities: bool,
     records: Vec<ClassRecord>,
-    /// The keys of the positions, if the records are stored under identities.
+    /// The keys of the positions, if records are stored under identities.
     keys: Vec<KeyedIdentity>,
-    /// The numbers of the counted games in the batch, with the number of records of each.
+    /// The numbers of the counted games in the batch, each with its number of records.
     games: Vec<(u32, usize)>,
     /// The class of the current game.
     class: CountClass,
@@ -306,9 +308,9 @@ impl<'a> ClassBatch<'a> {
         }
     }
 
-    /// Adds a record of the move `mv` in `position` to the batch. `mv` is [`BookMove::NONE`] if the game ends in the
-    /// position. `turn` is the side to move, and `facts` contains further data of the half-move. Adds nothing if the
-    /// position has no valid key (the key is 0).
+    /// Adds a record of the move `mv` in `position`. `mv` is [`BookMove::NONE`] if the game ends in the position.
+    /// `turn` is the side to move, and `facts` contains further data of the half-move. Does nothing if the position has
+    /// no valid key (its key is 0).
     fn push(&mut self, position: KeyedIdentity, mv: BookMove, turn: Color, facts: PlyFacts) {
         let key = if self.has_identities {
             position.identity()
@@ -330,8 +332,8 @@ impl<'a> ClassBatch<'a> {
     }
 }
 
-/// The data of a half-move that is counted in addition to its position, move and class: the winner, the measures of the
-/// game, and whether books count the half-move although the explorer ignores it (`book_only`). The explorer ignores
+/// Data of a half-move that is counted in addition to its position, move and class. It consists of the winner, the
+/// measures of the game, and `book_only`, which marks half-moves that count for books but not for the explorer:
 /// half-moves of variations, and half-moves whose position occurs again later in the game.
 #[derive(Default)]
 struct PlyFacts {
@@ -340,16 +342,16 @@ struct PlyFacts {
     measured: Measured,
 }
 
-/// The number of half-moves up to which repeated positions of a game are found by linear search. In longer games, which
-/// are rare, they are found with a hash set.
+/// The maximum number of half-moves of a game in which repeated positions are found by linear search. In a longer game,
+/// which is rare, they are found with a hash set.
 const LONG_GAME: usize = 512;
 
-/// The set of the positions that occur after the current position of a game. A game is processed backwards, from its
-/// last position, so the set shows whether the current position occurs again later.
+/// The set of positions that occur after the current position of a game. The game is processed backwards, so the set
+/// shows whether the current position occurs again later.
 struct LaterPositions {
-    /// A Bloom filter of 1024 bits. In a short game it avoids most searches for a repetition.
+    /// A Bloom filter of 1024 bits. In a short game, it avoids most searches for a repeated position.
     bloom: [u64; 16],
-    /// All positions of a long game, in which linear searches would take time quadratic in its length.
+    /// All positions of a long game, in which linear searches would take quadratic time. `None` for a short game.
     all: Option<FxHashSet<u64>>,
 }
 
@@ -362,8 +364,8 @@ impl LaterPositions {
         }
     }
 
-    /// Returns the location of a bit in the Bloom filter, namely the bit of the position with the identity (a hash)
-    /// `identity`. The location consists of the index of the word that contains the bit, and a mask of the bit.
+    /// Returns the location of the bit in the Bloom filter that stands for the position with the identity (a hash)
+    /// `identity`. The location consists of the index of a word and a bit mask.
     fn bit(identity: u64) -> (usize, u64) {
         ((identity >> 6) as usize % 16, 1 << (identity % 64))
     }
@@ -377,8 +379,8 @@ impl LaterPositions {
     }
 
     /// Returns `true` if the position with the identity (a hash) `identity` has been added to the set. `added` must
-    /// contain the identities of all added positions. They are needed for a short game: its set consists of a Bloom
-    /// filter, which may wrongly report that a position was added.
+    /// contain the identities of all added positions. They are searched in a short game, because its Bloom filter alone
+    /// may wrongly report that a position was added.
     fn has(&self, identity: u64, added: &[u64]) -> bool {
         let (word, bit) = LaterPositions::bit(identity);
         self.bloom[word] & bit != 0

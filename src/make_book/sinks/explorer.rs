@@ -1,4 +1,4 @@
-//! The explorer's index of games as an output of a run.
+//! Writes an explorer's index of games as an output of a run.
 
 use std::{collections::HashSet, mem, path::Path, sync::Mutex};
 
@@ -29,12 +29,12 @@ struct ExplorerSink<'a> {
     writer: IndexWriter,
     /// The rows, details and names of all games, in the order of the inputs.
     games: Mutex<StoredGames>,
-    /// The moves of the games by position, and the games by player and Lichess id.
+    /// Records of the moves in all positions of the games, and of the games by player and by Lichess id.
     played: Shards<ListRecord>,
 }
 
-/// Returns a plan for writing the explorer's index, or `None` if the options request none. Adds the data that the
-/// index needs to `needs`.
+/// Returns a plan for writing an explorer's index, or `None` if the options request none. Adds the data that the index
+/// needs to `needs`.
 pub(super) fn plan<'a>(
     options: &'a MakeBook,
     inputs: &'a Inputs<'_>,
@@ -123,18 +123,19 @@ impl Sink for ExplorerSink<'_> {
     }
 }
 
-/// A collector of the data that an explorer's index needs from one batch of games. Games are numbered from 0 within the
+/// Collects the data that an explorer's index needs from one batch of games. Games are numbered from 0 within the
 /// batch.
 struct ExplorerBatch<'a> {
     sink: &'a ExplorerSink<'a>,
     /// The tags of the games.
     facts: GameFacts,
-    /// The moves of the games by position.
+    /// Records of the moves in all positions of the games.
     played: Vec<ListRecord>,
-    /// The records of all lists that are not by position: lists of players, names and Lichess ids. They contain the ids
-    /// of the games.
+    /// The records of all lists that do not belong to positions: lists by player, by name and by Lichess id. They
+    /// contain the ids of the games.
     lists: Vec<ListRecord>,
-    /// The number that must be added to the ids of the games. It is known once all earlier batches have been processed.
+    /// The number to add to the ids of the games of this batch. It is known once all earlier batches have been
+    /// processed.
     first_id: u32,
 }
 
@@ -147,8 +148,8 @@ impl BatchSink for ExplorerBatch<'_> {
         self.facts.end(text, batch_offset);
     }
 
-    /// Adds a record to the batch for each position of a game: the move that was played in the position or, for the
-    /// last position, the end of the game.
+    /// Adds a record for each position of a game. The record contains the move that was played in the position. In the
+    /// last position, it contains the end of the game instead.
     fn count(&mut self, game: &CountedGame<'_>) {
         self.facts.count_last(
             game.result,

@@ -1,4 +1,4 @@
-//! The games themselves as an output of a run.
+//! Writes the games themselves as an output of a run.
 
 use std::{
     collections::BinaryHeap,
@@ -34,13 +34,13 @@ use crate::{
 /// An open output of games.
 struct ExtractSink<'a> {
     extract: &'a Extract,
-    /// The variant of games without a `Variant` tag.
+    /// The variant that is assumed for games without a `Variant` tag.
     untagged: Variant,
     letters: PieceLetters,
     state: Mutex<WrittenGames>,
 }
 
-/// What was written so far. Games are added in the order of the inputs.
+/// The games that were written so far. Games are added in the order of the inputs.
 struct WrittenGames {
     out: Compressed,
     path: PathBuf,
@@ -48,23 +48,25 @@ struct WrittenGames {
     games: u64,
     /// The number of games that were considered for the sample.
     offered: u64,
-    /// The sample: the games with the smallest hashes, with their numbers. The game with the greatest hash is on top.
+    /// The random sample, which consists of the games with the smallest hashes. An element is a hash, the number of the
+    /// game, and the game. The game with the greatest hash is on top.
     sample: BinaryHeap<(u64, u64, WrittenGame)>,
     /// Whether control characters are escaped.
     escapes: bool,
-    /// The result of the last game in PGN, if its text ends without a result.
+    /// The result to append to the last game in PGN, if its text ends without a result.
     open_result: Option<&'static str>,
 }
 
-/// The text that the output contains for a game.
+/// A game in the form in which the output contains it.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
 struct WrittenGame {
     text: Vec<u8>,
-    /// The result of the game in PGN, if it is written as it stands in the input, and its text ends without a result.
+    /// The result to append to the game, if it is copied unchanged from a PGN input, but its text ends without a
+    /// result.
     open_result: Option<&'static str>,
 }
 
-/// A file that is compressed if its name says so.
+/// An output file, which is compressed if its name has the extension of a compressed file.
 enum Compressed {
     Plain(Box<BufferedFile>),
     #[cfg(feature = "compression")]
@@ -118,7 +120,8 @@ impl Compressed {
     }
 }
 
-/// Plans the output of games, and adds what it needs to `needs`. Returns `None` if no games are written.
+/// Returns a plan for writing games, or `None` if the options request no games. Adds the data that the output needs to
+/// `needs`.
 pub(super) fn plan<'a>(
     options: &'a MakeBook,
     _: &'a Inputs<'_>,
@@ -158,7 +161,8 @@ pub(super) fn plan<'a>(
 }
 
 impl ExtractSink<'_> {
-    /// Returns what the output contains for a game. `text` is the text of its batch, which begins at `batch_offset`.
+    /// Returns the text that the output contains for a game. `text` is the text of the game's batch, which begins at
+    /// `batch_offset` in the input.
     fn written(&self, game: &ChosenGame, text: &[u8], batch_offset: u64) -> Vec<u8> {
         let of_game = &text[game.begin..game.end];
         match self.extract.form {
@@ -195,7 +199,7 @@ impl ExtractSink<'_> {
         }
     }
 
-    /// Returns the FEN of a position of a game.
+    /// Returns the FEN of the position after `ply` half-moves of a game. `text` is the text of the game.
     fn fen(&self, text: &[u8], ply: u32) -> Option<String> {
         let mut reader = GameReader::new(text).with_untagged_variant(self.untagged);
         reader.next_game();
@@ -239,7 +243,8 @@ impl WrittenGames {
         self.out.write_all(&bytes).at(&self.path, "write")
     }
 
-    /// Adds a game to the output or to the sample. `text` is empty if only the number of games is written.
+    /// Adds a game to the output or to the random sample. The text in `text` is empty if only the number of games is
+    /// written.
     fn add(&mut self, extract: &Extract, text: WrittenGame) -> Result<()> {
         let Some((most, seed)) = extract.sample else {
             return self.write(extract, &text);
@@ -276,7 +281,7 @@ impl WrittenGames {
         self.put(text)
     }
 
-    /// Writes the games of the sample, if there is one, and the end of the output.
+    /// Writes the games of the random sample, if there is one, and the end of the output.
     fn end(&mut self, extract: &Extract) -> Result<()> {
         let mut sample = std::mem::take(&mut self.sample).into_vec();
         sample.sort_unstable_by_key(|(_, number, _)| *number);
@@ -314,7 +319,7 @@ impl Sink for ExtractSink<'_> {
     }
 }
 
-/// A game of a batch that meets the conditions.
+/// A game of a batch that the output contains, because it meets the conditions.
 struct ChosenGame {
     /// The number of the game in the batch.
     number: u32,
@@ -325,14 +330,14 @@ struct ChosenGame {
     plies: usize,
     opening: OpeningNumber,
     matches: Vec<u32>,
-    /// The text that the output contains for the game. Empty until the end of the batch.
+    /// The form in which the output contains the game. It is empty until the end of the batch.
     written: WrittenGame,
 }
 
-/// The games of a batch that meet the conditions, in their order.
+/// Collects the games of a batch that meet the conditions, in their order.
 struct ExtractBatch<'a> {
     sink: &'a ExtractSink<'a>,
-    /// The offset in the batch at which the current game begins.
+    /// The offset of the current game in the text of the batch.
     begin: usize,
     games: Vec<ChosenGame>,
 }

@@ -1,4 +1,4 @@
-//! The index of polyglot's LevelDB fork as an output of a run.
+//! Writes an index in the format of polyglot's LevelDB fork as an output of a run.
 
 use std::{path::Path, sync::Mutex};
 
@@ -35,11 +35,11 @@ struct IndexSink<'a> {
     path: &'a Path,
     writer: IndexWriter,
     games: Mutex<IndexedGames>,
-    /// Pairs of a position and a game that reached it.
+    /// The postings, which are pairs of a position and a game that reached it.
     postings: Shards<Posting>,
 }
 
-/// Returns a plan for writing the index of polyglot's LevelDB fork, or `None` if the options request none.
+/// Returns a plan for writing an index in the format of polyglot's LevelDB fork, or `None` if the options request none.
 pub(super) fn plan<'a>(
     options: &'a MakeBook,
     _inputs: &'a Inputs<'_>,
@@ -88,8 +88,8 @@ pub(super) fn held_bytes(options: &MakeBook) -> usize {
     options.memory.bytes / 2 / indexes.max(1)
 }
 
-/// Returns the offset in the input at which a game begins: at its tags, or at its moves if it has no tags.
-/// `batch_offset` is the offset of the game's batch in the input.
+/// Returns the offset in the input at which a game begins. A game begins at its tags or, if it has no tags, at its
+/// moves. `batch_offset` is the offset of the game's batch in the input.
 pub(super) fn offset_of(game: &GameReader<'_>, batch_offset: u64) -> GameOffset {
     let start = batch_offset + game.game_offset() as u64;
     if game.first_tag_offset().is_some() {
@@ -169,8 +169,8 @@ impl Sink for IndexSink<'_> {
     }
 }
 
-/// The records of all games that an index will contain, in the order of the inputs. Each record contains the tags of a
-/// game and the offset of the game in its input.
+/// The records of all games of an index, in the order of the inputs. A record contains the tags of a game and the
+/// offset of the game in its input.
 struct IndexedGames {
     records: GameRecords,
     /// The key of the position in which most games start.
@@ -187,14 +187,14 @@ impl IndexedGames {
         }
     }
 
-    /// Adds the records of the next batch of games, and returns the id of the batch's first game. `input` is the path
-    /// of the batch's input.
+    /// Adds the records of the next batch of games, and returns the id of its first game. `input` is the path of the
+    /// batch's input.
     ///
     /// # Errors
     ///
-    /// Returns an error that names `input` if the index would contain too many games. The index lists the ids of all
-    /// games that reached a position in one entry, whose size is limited. Therefore, also returns this error if too
-    /// many games would begin in the usual starting position.
+    /// Returns an error that names `input` if the index would contain too many games. The ids of all games that reached
+    /// a position form a single entry of the index, whose size is limited. Therefore, also returns this error if too
+    /// many games begin in the usual starting position.
     fn add(&mut self, batch: &mut BatchGames, input: &Path) -> Result<u32> {
         let first_id = self.records.len();
         self.records
@@ -212,11 +212,12 @@ impl IndexedGames {
     }
 }
 
-/// A collector of the data that an index needs from one batch of games.
+/// Collects the data that an index needs from one batch of games.
 struct IndexBatch<'a> {
     sink: &'a IndexSink<'a>,
     games: BatchGames,
-    /// The number that must be added to the ids of the games. It is known once all earlier batches have been processed.
+    /// The number to add to the ids of the games of this batch. It is known once all earlier batches have been
+    /// processed.
     first_id: u32,
 }
 
@@ -224,17 +225,16 @@ struct IndexBatch<'a> {
 #[derive(Default)]
 struct BatchGames {
     postings: Vec<Posting>,
-    /// The concatenated records of all games. `record_lengths` contains the length of each.
+    /// The records of all games, concatenated. Their lengths are in `record_lengths`.
     records: Vec<u8>,
     record_lengths: Vec<u32>,
-    /// For each counted game, its id and the key of its first position.
+    /// The id of each counted game, with the key of its first position.
     starts: Vec<(u32, u64)>,
 }
 
 impl BatchGames {
-    /// Adds a posting to the batch for each position of a game, including the last one. A posting is an entry which
-    /// says that a game reached a position. If `with_moves` is `true`, the posting also contains the move that was
-    /// played in the position.
+    /// Adds a posting for each position of a game, including the last one. A posting is an entry that says that a game
+    /// reached a position. If `with_moves` is `true`, it also contains the move that was played there.
     fn add_postings(&mut self, game: &CountedGame<'_>, with_moves: bool) {
         let (id, winner) = (game.number, game.result.winner());
         let first = game.plies.first();

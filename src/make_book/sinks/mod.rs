@@ -15,8 +15,8 @@ mod suite;
 
 use super::{inputs::Inputs, needs::Needs, options::MakeBook, sink::Plan};
 
-/// A function that plans one kind of output. If the options request the output, the function returns its plan and adds
-/// the data that the output needs to the [`Needs`]. Otherwise, it returns `None`.
+/// A function that plans one kind of output. If the options request the output, it returns the plan and adds the data
+/// that the output needs to the [`Needs`]. Otherwise, it returns `None`.
 type Planned = for<'a> fn(&'a MakeBook, &'a Inputs<'_>, &mut Needs) -> Option<Plan<'a>>;
 
 /// Returns the plans for all requested outputs, in the order in which the outputs are written. Also returns the kinds

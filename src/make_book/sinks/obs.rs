@@ -1,4 +1,4 @@
-//! The OOBS database as an output of a run.
+//! Writes an OOBS database as an output of a run.
 
 use std::{collections::BTreeMap, iter::once, path::Path};
 
@@ -29,8 +29,8 @@ struct ObsSink<'a> {
     writer: ObsWriter,
 }
 
-/// Returns a plan for writing the OOBS database, or `None` if the options request none. Adds the data that the
-/// database needs to `needs`.
+/// Returns a plan for writing an OOBS database, or `None` if the options request none. Adds the data that the database
+/// needs to `needs`.
 pub(super) fn plan<'a>(
     options: &'a MakeBook,
     _: &'a Inputs<'_>,

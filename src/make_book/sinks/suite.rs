@@ -1,4 +1,4 @@
-//! A suite of the games' opening lines as an output of a run.
+//! Writes an opening suite, which consists of the games' opening lines, as an output of a run.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -22,7 +22,8 @@ struct SuiteSink<'a> {
     output: &'a SuiteOutput,
     file: BufferedFile,
     lines: GameLines,
-    /// The EPDs of the positions at which lines begin, by their identities. Empty if lines begin at the start of games.
+    /// The positions at which lines begin, as EPDs keyed by the identities (hashes) of the positions. Empty if lines
+    /// begin at the start of games.
     wanted: HashMap<u64, String>,
     /// The identities of the usual starting positions, by variant.
     usual: [u64; Variant::ALL.len()],
@@ -122,9 +123,9 @@ impl Sink for SuiteSink<'_> {
 }
 
 impl SuiteSink<'_> {
-    /// Returns the EPD of a game's starting position if a line of the suite may begin there. Returns an empty string,
-    /// as a [`GameLine`] stores it, if the game begins in the usual starting position of its variant. Returns `None` if
-    /// the game begins in a position that is neither this one nor a starting position of Chess960.
+    /// Returns the EPD of a game's starting position if a line of the suite may begin there. The usual starting
+    /// position of the variant is returned as an empty string, which is how a [`GameLine`] stores it. Returns `None` if
+    /// the game begins in any other position, unless it is a starting position of Chess960.
     fn start<'g>(&self, game: &CountedGame<'g>) -> Option<&'g str> {
         let first = game.identities.first().copied();
         if first.unwrap_or(game.last_identity) == self.usual[game.variant as usize] {
@@ -135,13 +136,12 @@ impl SuiteSink<'_> {
             .filter(|epd| is_chess960 && is_chess960_start(epd))
     }
 
-    /// Returns the lines of a game that belong in the suite: one for each length that the suite has and the game
-    /// reaches. If the suite has start positions (`Suite::starts`), returns lines for each start position that the game
-    /// reaches. They begin where the game first reaches this position. Otherwise, the lines begin at the start of the
-    /// game.
+    /// Returns the lines of a game that belong in the suite: one for each length of the suite that the game reaches. If
+    /// the suite has start positions (`Suite::starts`), lines begin where the game first reaches each of these
+    /// positions. Otherwise, they begin at the start of the game.
     ///
-    /// Leaves out a line that leads to the same position as a shorter one from the same start, so that the game counts
-    /// once for each position.
+    /// Leaves out a line that leads to the same position as a shorter line from the same start, so that the game counts
+    /// only once for each position.
     fn lines(&self, game: &CountedGame<'_>) -> Vec<GameLine> {
         let lengths = &self.output.suite.plies;
         let mut found = Vec::new();
@@ -179,11 +179,11 @@ impl SuiteSink<'_> {
     }
 }
 
-/// A collector of opening lines from one batch of games. The lines are for a suite, a file of openings from which
+/// Collects opening lines from one batch of games. The lines are for a suite, which is a file of openings from which
 /// engine matches start.
 struct SuiteBatch<'a> {
     sink: &'a SuiteSink<'a>,
-    /// The lines, with the numbers of their games in the batch.
+    /// The lines, each with the number of its game in the batch.
     lines: Vec<(u32, GameLine)>,
 }
 
