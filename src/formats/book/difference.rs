@@ -21,14 +21,14 @@ pub struct PositionDifference {
     pub key: u64,
     /// The moves that differ, sorted by their 16-bit numbers.
     pub moves: Vec<MoveDifference>,
-    /// For each of the two books, all moves of the position, each with the sum of the weights of its records.
+    /// All moves of the position in each of the two books, each with the sum of the weights of its records.
     sums: [Vec<(Entry, u64)>; 2],
 }
 
 impl PositionDifference {
-    /// Returns the sums of the weights of all moves of this position in the first and in the second book. The sums also
-    /// include the moves that do not differ. If `pos` is given, they exclude the moves that are illegal in it. `pos`
-    /// must be the position whose key is [`key`](PositionDifference::key).
+    /// Returns the total weight of all moves of this position in the first and in the second book, including the moves
+    /// that do not differ. If `pos` is given, illegal moves are excluded. `pos` must be the position whose key is
+    /// [`key`](PositionDifference::key).
     pub fn total_weights<P: Rules>(&self, pos: Option<&P>) -> [u64; 2] {
         let total = |sums: &Vec<(Entry, u64)>| {
             let counts = |mv: BookMove| pos.is_none_or(|pos| mv.to_move(pos).is_some());

@@ -68,8 +68,8 @@ type Edited = BTreeMap<u64, Vec<Entry>>;
 /// `out` may replace the file of `book`. In that case, call [`AtomicFile::create`] before opening the book, so that no
 /// other process replaces the file in between.
 ///
-/// If a position is [removed](Change::RemovePosition), the positions that can be reached only through it are removed,
-/// too. A position counts as reachable if the starting position of `variant` leads to it by moves of the book, or by
+/// If a position is [removed](Change::RemovePosition), the positions that can be reached only through it are removed as
+/// well. A position counts as reachable if the starting position of `variant` leads to it by moves of the book, or by
 /// other legal moves after which the book has a move.
 ///
 /// # Errors
@@ -186,7 +186,7 @@ fn rewrite(
 }
 
 /// The sets of position keys that are needed to find orphans. An orphan is a position that can be reached from a
-/// removed position, but no longer from the starting position. An edit removes orphans, too.
+/// removed position, but no longer from the starting position. An edit also removes orphans.
 struct Orphans {
     from_removed: SpillingSet,
     still_reached: Vec<SpillingSet>,
@@ -435,8 +435,9 @@ pub enum Change {
 pub enum NewWeight {
     /// The weight, from 0 to 65535.
     Absolute(u16),
-    /// The share of the sum of the position's weights, in percent, more than 0 and at most 100. All shares in one
-    /// [`PositionEdit`] are applied together. The other moves share the rest in their old proportions.
+    /// The share of the position's total weight, in percent, more than 0 and at most 100. All shares in one
+    /// [`PositionEdit`] are applied together. The rest of the weight is divided among the other moves in their old
+    /// proportions.
     Percent(f64),
 }
 
@@ -705,7 +706,7 @@ fn rounded(exact: &[Exact], factor: f64) -> Vec<u16> {
 
 /// Returns the moves whose share of the total weight changed too much when the weights were rounded. `exact` contains
 /// the weights before rounding, and `weights` contains the rounded weights of the same moves in the same order. A share
-/// may change by at most [`MAX_SHARE_ERROR`]. If the user requested the share, it may also change by at most
+/// may change by at most [`MAX_SHARE_ERROR`], and a share that the user requested also by at most
 /// [`MAX_RELATIVE_ERROR`] times its value.
 fn missed_shares<'a>(exact: &'a [Exact], weights: &'a [u16]) -> impl Iterator<Item = &'a Exact> {
     let wanted: f64 = exact.iter().map(|exact| exact.weight).sum();

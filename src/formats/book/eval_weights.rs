@@ -64,7 +64,7 @@ pub struct EvalWeightsSummary {
 
 impl EvalWeights {
     /// Creates a rule that computes the weights of moves from the evaluations in `evals`. In each position, the total
-    /// weight of the moves with a value is divided anew among these moves.
+    /// weight of the moves with a known value is redistributed among these moves.
     pub fn new(evals: impl Into<Arc<Evals>>) -> EvalWeights {
         EvalWeights {
             evals: evals.into(),
@@ -72,8 +72,8 @@ impl EvalWeights {
         }
     }
 
-    /// Sets whether the rule multiplies each weight by a factor from the evaluations, instead of dividing the total
-    /// weight of a position anew. The best move of a position then keeps its weight. Default: `false`.
+    /// Sets whether the rule multiplies each weight by a factor from the evaluations, instead of redistributing the
+    /// total weight of a position. The best move of a position then keeps its weight. Default: `false`.
     #[must_use]
     pub fn times_results(self, times_results: bool) -> EvalWeights {
         EvalWeights {
@@ -296,7 +296,8 @@ impl fmt::Display for EvalWeights {
 #[derive(Clone, Debug)]
 pub(super) struct CountedEvalWeights {
     pub rule: EvalWeights,
-    /// Pairs of a key and a move, packed by [`key_and_move`] and sorted, each with the weight of the move before scaling.
+    /// Pairs of a key and a move, packed by [`key_and_move`] and sorted, each with the weight of the move before
+    /// scaling.
     weights: Vec<(u128, u64)>,
     pub values: Arc<FxHashMap<u64, Value>>,
     pub summary: EvalWeightsSummary,
@@ -316,7 +317,7 @@ type EvalGraph = MoveGraph<Option<Value>, EvalMove>;
 
 /// The data of a move in an [`EvalGraph`].
 struct EvalMove {
-    /// The value of the evaluation of the position after the move, for the side to move there.
+    /// The evaluation of the position after the move, for the side to move in that position.
     after: Option<Value>,
     /// The weight of the move without evaluations.
     weight: u64,
@@ -325,7 +326,8 @@ struct EvalMove {
 }
 
 impl GraphMove<EvalMove> {
-    /// Returns the value of this move for the side that plays it. `values` contains the values of the graph's positions.
+    /// Returns the value of this move for the side that plays it. `values` contains the values of the graph's
+    /// positions.
     fn value(&self, values: &[Option<Value>]) -> Option<Value> {
         let after = self.after(values).copied().unwrap_or(self.data.after);
         after.map(Value::for_opponent)
@@ -341,7 +343,7 @@ pub(super) struct EvaluatedMoves {
     scores: Vec<(u128, f64)>,
     /// The keys of the positions that lines of the book reach and in which the book has moves, sorted ascending.
     reached: Vec<u64>,
-    /// The values of the positions in which the book has moves, for the side to move, by position key.
+    /// The values, for the side to move, of the positions in which the book has moves, by position key.
     pub values: Arc<FxHashMap<u64, Value>>,
 }
 

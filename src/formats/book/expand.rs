@@ -28,8 +28,8 @@ const MOVE_SIZE: usize = 64;
 ///
 /// A line ends in a position if the book has neither a move in this position nor a move after any legal move. The rule
 /// adds the legal move that leads to the best evaluated position. It adds no move if the position has no evaluation, or
-/// if the move is more than 50 centipawns worse than that evaluation. The line can then be extended further after the
-/// added move.
+/// if the move is more than 50 centipawns worse than that evaluation. The line may be extended further after the added
+/// move.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Expand {
     evals: Arc<Evals>,

@@ -1,5 +1,5 @@
-//! The lines of a book. On a line, one side plays moves of the book from the starting position, and the other side
-//! plays any reply after which the book has a move.
+//! Counts and writes the lines of a book. On a line, one side plays moves of the book from the starting position, and
+//! the other side plays any reply after which the book has a move.
 //!
 //! A line ends where the book ends, and at a position that occurred earlier in the line or in an earlier line.
 //! [`count`] returns the numbers that `polyglot info-book` prints, [`reachable`] counts the positions that `polyglot
@@ -74,8 +74,8 @@ pub fn count(book: &Book, memory: &Memory, meter: &Meter) -> Result<Lines> {
     })
 }
 
-/// Counts the lines of `side` in the book from which `moves` reads. On these lines, `side` plays moves of the book, and
-/// the opponent plays any move after which the book has a move. Returns the number of lines, and the number of
+/// Counts the lines of `side` in the book whose moves `moves` returns. On these lines, `side` plays moves of the book,
+/// and the opponent plays any move after which the book has a move. Returns the number of lines, and the number of
 /// positions on them in which `side` is to move and the book has moves. Keys of positions that exceed `memory` are
 /// written to temporary files. `progress` advances while the search runs.
 fn count_lines(
@@ -534,8 +534,8 @@ impl<S: MoveSource> SourceWrapper for AnyMovesOf<S> {
     }
 }
 
-/// A source of the legal moves of a book, for a walk through its positions. It also collects the illegal moves in each
-/// position that the walk visits.
+/// A source of the legal moves of a book, for a walk through its positions. The source also collects the illegal moves
+/// in each position that the walk visits.
 pub(super) struct LegalMoves<'a> {
     moves: PlayableMoves<'a>,
     pub(super) illegal: RefCell<FxHashSet<u128>>,

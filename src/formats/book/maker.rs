@@ -75,11 +75,12 @@ struct WeighedMove {
     weight: u64,
 }
 
-/// The maximum number of moves that a [`BookMaker`] keeps in memory for each shard of its counts. A shard is one of 256
-/// ranges of position keys. If the book has more moves in a shard, their weights are recomputed when they are needed.
+/// The maximum number of moves that a [`BookMaker`] keeps in memory for each shard of its results. A shard is one of
+/// 256 ranges of position keys. If the book has more moves in a shard, their weights are recomputed when they are
+/// needed.
 const MAX_CACHED_MOVES: usize = 1024;
 
-/// Statistics about a book that is made from counts: the numbers of positions and moves, and the scaling of the
+/// Statistics about a book that is made from counted games: the numbers of positions and moves, and the scaling of the
 /// weights.
 #[derive(Copy, Clone, PartialEq, Debug, Default)]
 pub struct BookSummary {
@@ -251,8 +252,8 @@ impl<'a> BookMaker<'a> {
     }
 
     /// Selects the moves that the book keeps of one shard, which is one of 256 ranges of position keys. Returns
-    /// statistics about the shard, and the moves that the book keeps. Returns `None` instead of the moves if there are
-    /// too many to keep in memory.
+    /// statistics about the shard, and the selected moves, or `None` instead of the moves if there are too many to keep
+    /// in memory.
     fn survey(&self, shard: usize) -> Result<(BookSummary, Option<Vec<WeighedMove>>)> {
         let mut summary = BookSummary::default();
         // If nearly every move is kept, keeping moves takes longer than computing their weights again.
@@ -302,9 +303,9 @@ impl<'a> BookMaker<'a> {
 
     /// Creates the text of the book's header.
     ///
-    /// If `comment` is `None`, a comment is generated. It says from which games the book was made (`provenance`), and
-    /// how moves were selected and weighted. Its last line is for the checksum, which [`write`](BookMaker::write) fills
-    /// in.
+    /// If `comment` is `None`, a comment is generated. The comment states from which games the book was made
+    /// (`provenance`), and how moves were selected and weighted. Its last line is for the checksum, which
+    /// [`write`](BookMaker::write) fills in.
     ///
     /// # Errors
     ///
@@ -375,7 +376,7 @@ impl<'a> BookMaker<'a> {
         file.finish()
     }
 
-    /// Appends the records of one shard to `bytes`. `shard` is the number of the shard, one of 256 ranges of position
+    /// Appends the records of the shard with the number `shard` to `bytes`. A shard is one of 256 ranges of position
     /// keys.
     fn records(&self, shard: usize, bytes: &mut Vec<u8>) -> Result<()> {
         let global = Scaling::new(self.summary.largest_weight);
@@ -480,8 +481,9 @@ fn keep(kept: &mut Option<Vec<WeighedMove>>, mv: WeighedMove) {
 }
 
 impl Adjustments {
-    /// Applies the options `--max-loss`, `--weights` and `--minimax` to the weight of the move `mv` in the position with the key
-    /// `key`. `weight` is the weight without these options. Returns the new weight, or 0 if the move is dropped.
+    /// Applies the options `--max-loss`, `--weights` and `--minimax` to the weight of the move `mv` in the position
+    /// with the key `key`. `weight` is the weight without these options. Returns the new weight, or 0 if the move is
+    /// dropped.
     #[cold]
     fn adjusted(&self, key: u64, mv: BookMove, weight: u64) -> u64 {
         let dropped = self.dropped.as_ref();

@@ -90,8 +90,9 @@ impl Filter {
         self.reachable || self.max_ply.is_some()
     }
 
-    /// Drops the records of one position that the filter does not keep. Scales the weights of the kept records if
-    /// [`normalize`](Filter::normalize) is set. The records must be sorted by descending weight.
+    /// Drops the records in `entries`, the records of one position, that the filter does not keep. If
+    /// [`normalize`](Filter::normalize) is set, scales the weights of the other records. The records must be sorted by
+    /// descending weight.
     fn apply(&self, entries: &mut Vec<Entry>) {
         let sum: u64 = entries.iter().map(|entry| u64::from(entry.weight)).sum();
         // Weights that were scaled to the largest possible weight are rounded down, so a share may be too low by one
@@ -564,7 +565,7 @@ pub enum MergePolicy {
     First,
 }
 
-/// The merged moves of one position. Each move occurs once. The moves are sorted by their 16-bit codes.
+/// The merged moves of one position. Each move occurs once, and the moves are sorted by their 16-bit codes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct PositionEntries {
     pub key: u64,
@@ -611,8 +612,8 @@ impl PositionEntries {
     }
 }
 
-/// An iterator over the merged positions of several books, sorted by key. It reads each book once, from start to
-/// end. If a move has several records, their weights are added up, and the field `learn` comes from the first
+/// An iterator over the merged positions of several books, sorted by key. The iterator reads each book once, from start
+/// to end. If a move has several records, their weights are added up, and the field `learn` comes from the first
 /// record.
 pub(super) struct BookPositions<'a> {
     records: Peekable<Merge<'a, (u64, usize, Entry)>>,

@@ -27,8 +27,7 @@ pub(super) struct MoveGraph<N, E> {
 pub(super) struct GraphPosition<N> {
     /// The position key.
     pub key: u64,
-    /// The end of the position's range in the list of edges. The range begins where the range of the previous node
-    /// ends.
+    /// The end of the position's range in the list of edges, which begins where the range of the previous node ends.
     end: usize,
     pub data: N,
 }

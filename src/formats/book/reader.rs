@@ -283,13 +283,13 @@ impl Book {
         matches!(self.storage, BookStorage::Memory(_)) && matches!(self.storage.find(key), Ok(None))
     }
 
-    /// Returns the records with the position key `key`, in the order of the book. Returns no records if `key` is 0,
-    /// the key of the header's records.
+    /// Returns the records with the position key `key`, in the order of the book. Returns no records if `key` is 0, the
+    /// key of the header's records.
     ///
     /// # Errors
     ///
-    /// Returns an error if the file cannot be read. Also returns an error if the book is damaged, and has far more
-    /// records of the position than the 65,536 different moves that records can contain.
+    /// Returns an error if the file cannot be read. Also returns an error if the book is so damaged that it has far
+    /// more records of the position than the 65,536 different moves that records can contain.
     #[inline]
     pub fn moves(&self, key: u64) -> Result<Vec<Entry>> {
         let records = records_of_key(&self.storage, key).at(&self.path, "read")?;
@@ -314,18 +314,18 @@ impl<'a> IntoIterator for &'a Book {
     }
 }
 
-/// An iterator over the records of a book that yields an error if keys do not ascend. After the last record, it yields
-/// an error if the checksum of the records differs from the checksum in the header.
+/// An iterator over the records of a book that also checks the book. It yields an error if keys do not ascend and,
+/// after the last record, if the checksum of the records differs from the checksum in the header.
 #[derive(Debug)]
 pub(super) struct CheckedRecords<'a> {
     book: &'a Book,
     meter: &'a Meter,
     records: Records<'a>,
     last_key: u64,
-    /// The checksum of the records after the header that were read so far.
+    /// The checksum of the records that have been read so far, without those of the header.
     sum: Checksum,
-    /// The checksum of the records after the header, according to the header. `None` if the header has no checksum, and
-    /// after the end.
+    /// The checksum that the records must have according to the header, or `None` if the header has no checksum or the
+    /// iterator has ended.
     expected: Option<Result<Checksum, InvalidChecksum>>,
 }
 
@@ -382,8 +382,8 @@ const MAX_MOVES_PER_POSITION: u64 = 1 << 16;
 ///
 /// # Errors
 ///
-/// Returns an error if the book cannot be read. Also returns an error if the book is damaged, and has far more records
-/// with this key than the 65,536 different moves that records can contain.
+/// Returns an error if the book cannot be read. Also returns an error if the book is so damaged that it has far more
+/// records with this key than the 65,536 different moves that records can contain.
 #[inline]
 pub(super) fn records_of_key(book: &BookStorage, key: u64) -> io::Result<Cow<'_, [u8]>> {
     let start = match key {

@@ -1,4 +1,4 @@
-//! The records of a book, and an iterator over all of them.
+//! Defines the records of a book, and an iterator over all of them.
 
 use std::{
     cmp::Reverse,
@@ -71,7 +71,7 @@ pub(super) fn entries_of(bytes: &[u8]) -> Vec<Entry> {
     records.map(|bytes| Entry::from_bytes(*bytes)).collect()
 }
 
-/// Writes records to `out`, one after another.
+/// Writes records to `out`, one after the other.
 pub(super) fn write_entries(entries: &[Entry], out: &mut (impl Write + ?Sized)) -> io::Result<()> {
     entries
         .iter()
@@ -103,7 +103,7 @@ pub(crate) fn with_format_castling<P: Rules>(pos: &P, mv: BookMove) -> BookMove 
     mv.to_move(pos).map_or(mv, BookMove::from)
 }
 
-/// Packs a position key and a move into one number, which sorts by key and then by move.
+/// Packs a position key and a move into one number. Such numbers are ordered by key and then by move.
 pub(super) fn key_and_move(key: u64, mv: BookMove) -> u128 {
     u128::from(key) << 64 | u128::from(mv.0)
 }

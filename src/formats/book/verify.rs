@@ -74,9 +74,9 @@ impl FaultyRecords {
         self.count += 1;
     }
 
-    /// Returns a message about the faulty records. The message names the first of these records. It ends with `of_one`,
-    /// such as "repeats a move", if there is one faulty record, and with `of_more`, such as "repeat moves", if there
-    /// are several.
+    /// Returns a message about the faulty records. The message names the first of these records, and ends with
+    /// `of_one`, such as "repeats a move", if there is one faulty record, or with `of_more`, such as "repeat moves", if
+    /// there are several.
     fn text(&self, of_one: &str, of_more: &str) -> String {
         let first = self.first;
         match self.count {
@@ -95,7 +95,7 @@ pub struct VerifiedBook {
     pub records: u64,
     /// The number of records of the header.
     pub header_records: u64,
-    /// Whether the header has a checksum. Without one, changed weights and moves cannot be detected.
+    /// Whether the header has a checksum. Without a checksum, changed weights and moves cannot be detected.
     pub has_checksum: bool,
 }
 

@@ -26,11 +26,11 @@ use crate::{
 /// move.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Factors {
-    /// The weight of a win.
+    /// The number that a win adds.
     pub win: u32,
-    /// The weight of a draw.
+    /// The number that a draw adds.
     pub draw: u32,
-    /// The weight of a loss.
+    /// The number that a loss adds.
     pub loss: u32,
 }
 
@@ -73,10 +73,10 @@ impl Factors {
 /// scope are scaled down so that the largest becomes 65535.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub enum Scale {
-    /// All moves of the book. The weights of different positions stay comparable.
+    /// All moves of the book, so that the weights of different positions stay comparable.
     #[default]
     Global,
-    /// The moves of one position. Fewer weights are lost in rounding.
+    /// The moves of one position, so that fewer differences between weights are lost in rounding.
     Position,
 }
 

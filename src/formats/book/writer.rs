@@ -82,8 +82,8 @@ impl<'a> BookWriter<'a> {
     /// Begins a book, and returns a writer for its records. `header` is the text of the header, or `None` for a book
     /// without a header.
     ///
-    /// If the output is a pipe, the records are first written to a temporary file in `temp_dir`, because the checksum in
-    /// the header is known only after the last record, and because records may be written in any order.
+    /// If the output is a pipe, the records are first written to a temporary file in `temp_dir`, because the checksum
+    /// in the header is known only after the last record, and because records may be written in any order.
     pub(super) fn begin(
         file: &'a mut AtomicFile,
         header: Option<&'a str>,

@@ -86,8 +86,8 @@ impl CountClass {
 pub(crate) struct ClassRecord(u128);
 
 impl ClassRecord {
-    /// Creates a record of one half-move. `key` identifies the position, and `turn` is the side to move. `winner` is the
-    /// side that won the game, or `None` if neither side won.
+    /// Creates a record of one half-move. `key` identifies the position, and `turn` is the side to move. `winner` is
+    /// the side that won the game, or `None` if neither side won.
     #[inline]
     pub(crate) fn new(
         key: u64,

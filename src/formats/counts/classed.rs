@@ -284,8 +284,8 @@ impl ClassedCounts {
         Ok(true)
     }
 
-    /// Checks that every Parquet file has the checksum that the `_counts.json` of its directory states. Uses all threads
-    /// of the current rayon pool.
+    /// Checks that every Parquet file has the checksum that the `_counts.json` of its directory states. Uses all
+    /// threads of the current rayon pool.
     ///
     /// # Errors
     ///

@@ -105,8 +105,8 @@ pub(crate) struct CountedNames<'a> {
 }
 
 impl CountedNames<'_> {
-    /// Writes the tables to `directory`, a temporary directory that will be renamed to `target`. Leaves out positions in
-    /// which fewer than `min_game` moves were counted. Returns the entries of the files for `_counts.json`.
+    /// Writes the tables to `directory`, a temporary directory that will be renamed to `target`. Leaves out positions
+    /// in which fewer than `min_game` moves were counted. Returns the entries of the files for `_counts.json`.
     ///
     /// # Errors
     ///

@@ -195,9 +195,10 @@ impl<F> CountWalk<'_, F> {
         }
     }
 
-    /// Advances each line of `follower` by one half-move. For each line, visits the current position and plays the first
-    /// of the moves that were counted in it. Pushes the positions after the other counted moves onto `stack`, from which
-    /// they are visited later. Removes a line if its current position has no counted moves or was visited before.
+    /// Advances each line of `follower` by one half-move. For each line, visits the current position and plays the
+    /// first of the moves that were counted in it. Pushes the positions after the other counted moves onto `stack`,
+    /// from which they are visited later. Removes a line if its current position has no counted moves or was visited
+    /// before.
     fn follow<P, D>(&self, follower: &mut Follower<P, D>, stack: &mut Vec<Keyed<P>>) -> Result<()>
     where
         P: Rules,

@@ -293,8 +293,8 @@ impl Sidecar {
         Ok(sidecar)
     }
 
-    /// Checks the content of `_counts.json`. File names must not contain directories. The numbers of rows and half-moves
-    /// must be consistent, and small enough that sums over many directories cannot overflow.
+    /// Checks the content of `_counts.json`. File names must not contain directories. The numbers of rows and
+    /// half-moves must be consistent, and small enough that sums over many directories cannot overflow.
     fn check(&self) -> Result<(), CountsError> {
         for listed in self.files() {
             let is_name = Path::new(&listed.file)

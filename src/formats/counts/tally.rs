@@ -583,8 +583,8 @@ impl Finder<'_> {
         self.to_records(self.bucket_range(key))
     }
 
-    /// Returns the number of the bucket with the records of the position `key`, as a range that contains only this number.
-    /// [`to_records`](Finder::to_records) converts it to the range of the records in the bucket.
+    /// Returns the number of the bucket with the records of the position `key`, as a range that contains only this
+    /// number. [`to_records`](Finder::to_records) converts it to the range of the records in the bucket.
     ///
     /// Each shard is divided into buckets. Two records of a shard are in the same bucket if the leading bits of their
     /// keys are equal.

@@ -201,9 +201,9 @@ impl CountsWriter {
         PartWriter::create(path, part_name(number), target, (has_identities, by), stop)
     }
 
-    /// Writes the file of starting positions, the names and `_counts.json`. For each Parquet file, `parts` contains its entry for
-    /// `_counts.json` and the filter that dropped its rare positions. Returns the numbers of rows, files, positions and
-    /// half-moves in the finished directory, and the directory itself.
+    /// Writes the file of starting positions, the names and `_counts.json`. For each Parquet file, `parts` contains its
+    /// entry for `_counts.json` and the filter that dropped its rare positions. Returns the numbers of rows, files,
+    /// positions and half-moves in the finished directory, and the directory itself.
     fn finish(
         self,
         parts: Vec<(ListedFile, Pruner)>,

@@ -190,8 +190,8 @@ impl DatabaseState {
 }
 
 /// Returns the states of the database file `resolved` and of its write-ahead log, in this order. A state contains, for
-/// example, the size and the modification time. The state of a missing file is `None`. `resolved` must be a path without
-/// symbolic links.
+/// example, the size and the modification time. The state of a missing file is `None`. `resolved` must be a path
+/// without symbolic links.
 fn states_of(resolved: &Path) -> Result<[Option<FileState>; 2]> {
     let state = |path: &Path| FileState::of(path).at(path, "read");
     let states = [state(resolved)?, state(&side_file(resolved, "-wal"))?];

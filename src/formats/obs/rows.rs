@@ -142,8 +142,8 @@ const MAX_MOVE_LENGTH: usize = 1 << 6;
 /// of the database.
 #[derive(Debug)]
 pub(super) struct Queries {
-    /// The query that returns all rows, in the order of the table, with the columns of an [`ObsRow`]. It does not use an
-    /// SQL index, because the checksum of the database does not cover indexes.
+    /// The query that returns all rows, in the order of the table, with the columns of an [`ObsRow`]. It does not use
+    /// an SQL index, because the checksum of the database does not cover indexes.
     pub select: String,
     /// The query `select` for use with a condition or an order, for which SQLite may use an SQL index.
     pub indexed: String,

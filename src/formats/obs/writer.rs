@@ -1,11 +1,12 @@
-//! Writes OOBS databases: collects encoded positions, sorts them by EPD, creates the tables of a new database,
-//! and fills the table `Book`.
+//! Writes OOBS databases: collects encoded positions, sorts them by EPD, creates the tables of a new database, and
+//! fills the table `Book`.
 //!
 //! A [walk](recover_positions) finds positions in arbitrary order, each with all its rows. Each thread collects them in
-//! its own sorter, and the sorters are merged. The rows of the [`BookTable`] and the entries of its index are then appended.
+//! its own sorter, and the sorters are merged. The rows of the [`BookTable`] and the entries of its index are then
+//! appended.
 //!
-//! An encoded position consists of its EPD, a null byte, and its rows. Each row consists of the length of the
-//! move, the move, and three numbers in a variable-length encoding with seven bits per byte.
+//! An encoded position consists of its EPD, a null byte, and its rows. Each row consists of the length of the move, the
+//! move, and three numbers in a variable-length encoding with seven bits per byte.
 
 use std::{
     fs::File,

@@ -106,8 +106,8 @@ impl Default for Suite {
 
 impl Suite {
     /// Returns `true` if White's results in a position are within the ranges [`balance`](Suite::balance) and
-    /// [`draw_rate`](Suite::draw_rate). `results` contains these results, or `None` if they are unknown. Unknown results
-    /// are accepted only if neither range is set.
+    /// [`draw_rate`](Suite::draw_rate). `results` contains these results, or `None` if they are unknown. Unknown
+    /// results are accepted only if neither range is set.
     fn keeps(&self, results: Option<Results>) -> bool {
         // Compares products instead of quotients, so that a share that equals a bound lies within the range.
         let is_within = |range: Option<(f64, f64)>, share: fn(Results) -> u64| {

@@ -53,8 +53,8 @@ pub(super) struct Ranking<'a> {
     path: PathBuf,
     /// The length of the longest line that has been examined, in half-moves.
     pub longest: usize,
-    /// The number of candidates that were left out because they do not meet the suite's conditions on results, evaluations
-    /// and positions.
+    /// The number of candidates that were left out because they do not meet the suite's conditions on results,
+    /// evaluations and positions.
     pub outside: u64,
     /// The number of candidates that were left out because they have no evaluation.
     pub unevaluated: u64,

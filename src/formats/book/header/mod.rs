@@ -1,7 +1,7 @@
 //! The `@PG@` header of a book, which contains a comment and lists the variants that the book is for.
 //!
 //! The header is text in the *null records* at the start of a book. Each null record has the key 0, followed by 8 bytes
-//! of text. A null byte ends the text. Programs that look positions up by key never read these records. The text
+//! of text. A null byte ends the text. Programs that look up positions by key never read these records. The text
 //! consists of these lines: the magic `@PG@`, the version, the number of predefined fields, the predefined fields
 //! themselves, and the comment. The first predefined field is the number of variants, and the others are the names of
 //! the variants.
@@ -273,8 +273,7 @@ impl NullRecords {
         Ok(null)
     }
 
-    /// Returns `true` if the null records contain other data after the text of the header. Null bytes after the text do
-    /// not count.
+    /// Returns `true` if the null records contain data other than null bytes after the text of the header.
     pub(super) fn has_more_than_text(&self) -> bool {
         let end = self.data.iter().position(|byte| *byte == 0);
         let rest = &self.data[end.unwrap_or(self.data.len())..];
@@ -305,7 +304,7 @@ impl NullRecords {
     }
 }
 
-/// The text before the checksum in the comment of a header. The checksum is on the last line of the comment.
+/// The text that precedes the checksum on the last line of a header's comment.
 const CHECKSUM_LINE_START: &str = "\nChecksum: ";
 
 /// Returns `comment` with an additional last line for the checksum. [`BookWriter`](super::writer::BookWriter)
