@@ -689,8 +689,8 @@ impl RowGroup {
     /// Returns the range of keys and the number of rows of a row group, according to its metadata. Returns `None` if
     /// the row group cannot be read by ranges of keys.
     ///
-    /// A row group can be read by ranges of keys if its metadata states its first and last key, and that its rows are
-    /// sorted by key and move. It must have at least one row and at most [`MAX_ROWS_PER_GROUP`].
+    /// A row group can be read by ranges of keys if its metadata states the first and the last key, and that the rows
+    /// are sorted by key and move. The row group must also have at least one and at most [`MAX_ROWS_PER_GROUP`] rows.
     fn find(group: &RowGroupMetaData, columns: &PartColumns) -> Option<RowGroup> {
         let rows = u64::try_from(group.num_rows()).ok()?;
         let [key, mv] = [columns.key, columns.mv].map(|column| column.index());

@@ -271,7 +271,7 @@ impl<F> CountWalk<'_, F> {
 }
 
 /// Appends the moves in `moves` that are legal in `pos` to `legal`, with their results. If `legal` already contains a
-/// move, adds up its results. Returns the number of illegal moves in `moves`. They were counted in another position
+/// move, adds up its results. Returns the number of illegal moves in `moves`, which were counted in another position
 /// with the same hash key.
 fn add_legal<P: Rules>(moves: &[MoveCount], pos: &P, legal: &mut Vec<LegalCount>) -> u64 {
     let known = legal.len();

@@ -510,9 +510,9 @@ impl Pruner {
         }
     }
 
-    /// Passes the next row to the filter. Rows must arrive sorted by position key. The filter buffers the rows of a
-    /// position until these rows contain enough half-moves. Then it calls `out` with the buffered rows and with all
-    /// further rows of the position.
+    /// Passes the next row to the filter. The rows must be sorted by position key. The filter buffers the rows of a
+    /// position until they contain enough half-moves, and then calls `out` with the buffered rows and with all further
+    /// rows of the position.
     ///
     /// # Errors
     ///

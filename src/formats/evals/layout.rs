@@ -237,9 +237,9 @@ pub(super) fn origin_of(ranked: &RankedBytes) -> u8 {
     ranked[18]
 }
 
-/// A score of a position, from White's point of view. It is a number of centipawns, or a number of moves to mate. A
-/// score that is better for White is greater. A mate by White is greater than any number of centipawns, and a shorter
-/// mate by White is greater than a longer one.
+/// A score of a position, from White's point of view: a number of centipawns, or a number of moves to mate. A score
+/// that is better for White is greater. A mate by White is greater than any number of centipawns, and a shorter mate by
+/// White is greater than a longer one.
 ///
 /// [`Display`](fmt::Display) writes centipawns as pawns with a sign, and mates with `#`: `+0.35`, `-1.20`, `0.00`,
 /// `#3`, `#-3`.

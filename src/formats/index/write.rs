@@ -71,8 +71,8 @@ const BYTES_PER_WRITE: usize = 8 << 20;
 /// page with the results of several positions gets about the same size as a page with several lists.
 const ROWS_PER_ITEM: u64 = 2;
 
-/// A writer of an index. It writes the index to a temporary directory next to the target. This directory is renamed to
-/// the target when the index and all other outputs of the same operation are complete.
+/// A writer of an index. The index is written to a temporary directory next to the target, which is renamed to the
+/// target when the index and all other outputs of the same operation are complete.
 #[derive(Debug)]
 pub(crate) struct IndexWriter {
     directory: AtomicDir,
@@ -266,8 +266,8 @@ impl IndexWriter {
     /// Writes all entries of an index. `groups` yields the entries in ascending order of keys, a few megabytes at a
     /// time. The next group is created while the previous one is written. `games` is the number of games in the index.
     ///
-    /// `contents` is called after the last group. It receives the summary of the index, and returns one more entry,
-    /// which describes the whole index, or `None` if the index has no such entry.
+    /// After the last group, `contents` is called with the summary of the index. It returns one more entry, which
+    /// describes the whole index, or `None` if the index has no such entry.
     ///
     /// # Errors
     ///

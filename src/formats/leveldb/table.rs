@@ -103,8 +103,8 @@ impl<W: Write> TableBuilder<W> {
     /// Adds an entry with a value of `len` bytes that is too long to be held in memory. `len` must be greater than
     /// [`BLOCK_SIZE`], and `key` must be greater than all keys added before.
     ///
-    /// `put_value` is called to write the value. It receives a function, and must pass all bytes of the value to this
-    /// function in one or more calls.
+    /// `put_value` is called with a function, and must pass all bytes of the value to this function in one or more
+    /// calls.
     ///
     /// # Errors
     ///

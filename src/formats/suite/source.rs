@@ -540,8 +540,8 @@ impl PositionPaths {
     /// Adds a path that leads to this position. No continuation of the path may reach a position in its field `before`
     /// again, so paths with fewer positions in `before` allow more continuations and must be added first.
     ///
-    /// If a stored path allows all continuations of the new path, the new path is not stored. Then only its weight, its
-    /// share of the progress, and whether its last move is quiet are added to the data of this position.
+    /// A new path is not stored if a stored path allows all of its continuations. In any case, the weight of the new
+    /// path, its share of the progress, and whether its last move is quiet are added to the data of this position.
     fn add(&mut self, path: LinePath) {
         self.has_quiet_move |= path.has_quiet_move;
         self.weight += path.weight;
