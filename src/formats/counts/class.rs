@@ -42,16 +42,16 @@ const RATING_GROUPS: u8 = 10;
 /// The number of values that a month can have: 1 to 12, and 0 for an unknown month.
 const MONTH_VALUES: u32 = 13;
 
-/// The maximum number of games in one record. Each rating is at most 4,000, so the ratings of 16 games add up to less
-/// than 2^16. A record can thus store their sum in 16 bits.
+/// The maximum number of games in one record. Each rating is at most 4,000, so the sum of the ratings of 16 games is
+/// less than 2^16 and fits into 16 bits.
 const MAX_GAMES_PER_RECORD: u64 = 16;
 
 /// A bit mask that selects all fields of a record except the number of games and the sum of the ratings. Records that
 /// are equal in the selected fields are added up.
 const SAME_CLASS_MASK: u128 = !0 << 20;
 
-/// The class of a half-move: the speed, rating group and month of its game. A property by which the half-moves are not
-/// grouped is 0.
+/// The class of a half-move: the speed, rating group and month of its game. Each property is 0 if half-moves are not
+/// grouped by it.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
 pub struct CountClass {
     /// The index of the speed in [`Speed::ALL`](crate::games::pgn::Speed::ALL).
@@ -61,8 +61,8 @@ pub struct CountClass {
     pub group: u8,
     /// The year times 100, plus the month. An unknown year or month is 0.
     pub month: u32,
-    /// Whether only books count the half-move, and an explorer does not. This is the case if the half-move was played
-    /// in a variation, or if its game later reached the same position again and continued with another move.
+    /// Whether the half-move is counted for books but not for an explorer. This is the case if the half-move was played
+    /// in a variation, or if its game later returned to the same position and continued with another move.
     pub book_only: bool,
 }
 
@@ -200,11 +200,11 @@ impl Record for ClassRecord {
     }
 }
 
-/// A [`Fold`] that adds up the numbers of games and the ratings of sorted records. It merges records with the same
-/// position, move, class (speed, rating group and month) and result.
+/// A [`Fold`] that merges sorted records with the same position, move, class (speed, rating group and month) and
+/// result. It adds up their numbers of games and their ratings.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct AddGames {
-    /// The bits that the current group of records shares, the number of games in the group, and the sum of their
+    /// The bits that the current group of records shares, the number of games in the group, and the sum of the games'
     /// ratings.
     open: Option<(u128, u64, u64)>,
 }
@@ -259,8 +259,7 @@ pub(crate) struct ClassTally {
     keys: Option<Shards<KeyedIdentity>>,
 }
 
-/// The sorted records of a finished [`ClassTally`]. They are ordered by position, move and class (speed, rating
-/// group and month).
+/// The records of a finished [`ClassTally`], sorted by position, move and class (speed, rating group and month).
 #[derive(Debug)]
 pub(crate) struct ClassCounts {
     pub(crate) records: Sorted<ClassRecord>,
@@ -270,8 +269,8 @@ pub(crate) struct ClassCounts {
 impl ClassTally {
     /// Creates an empty tally of half-moves. If `with_identities` is `true`, the tally also collects the key and the
     /// identity of each position as a pair. An identity is a hash that distinguishes positions with equal keys. The
-    /// records and the pairs each get the memory budget `memory`. If they exceed it, they are written to temporary
-    /// files.
+    /// records and the pairs each have the memory budget `memory`, and are written to temporary files if they exceed
+    /// it.
     pub(crate) fn new(memory: &Memory, with_identities: bool) -> ClassTally {
         ClassTally {
             records: Shards::new(memory.clone()),
@@ -343,8 +342,8 @@ impl ClassCounts {
     }
 }
 
-/// The properties of games (speed, rating group and month) by which the numbers of games are grouped. They are always
-/// grouped by position and move. The default is no further grouping.
+/// The properties of games (speed, rating group and month) by which results are grouped, in addition to the position
+/// and the move. By default, results are grouped by none of these properties.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 #[serde(try_from = "Vec<String>", into = "Vec<&'static str>")]
 pub struct Grouping {
@@ -388,8 +387,8 @@ impl Grouping {
         }
     }
 
-    /// Returns `true` if `self` contains every property in `other`. Numbers of games that are grouped by `self` can
-    /// then be added up to numbers that are grouped by `other`.
+    /// Returns `true` if `self` contains every property in `other`. In this case, results that are grouped by `self`
+    /// can be converted to results that are grouped by `other`.
     pub fn includes(self, other: Grouping) -> bool {
         let mine = self.fields();
         other
@@ -482,8 +481,8 @@ impl TryFrom<Vec<String>> for Grouping {
 pub(crate) struct KeyedIdentity(u128);
 
 impl KeyedIdentity {
-    /// Creates a pair of a position's key and its identity, which are two hashes of the position. `key` must be 0 if
-    /// a book cannot contain the position.
+    /// Creates a pair of a position's key and its identity, which are two hashes of the position. `key` must be 0 if no
+    /// book can contain the position.
     pub(crate) fn new(key: u64, identity: u64) -> KeyedIdentity {
         KeyedIdentity(u128::from(key) << 64 | u128::from(identity))
     }

@@ -29,16 +29,16 @@ use crate::{
 };
 
 /// The number of rows of one move that a merge buffers before it adds up the rows of the same class (speed, rating
-/// group and month). This bounds the memory for a move with very many rows.
+/// group and month). The limit bounds the memory for a move with very many rows.
 const MAX_BUFFERED_ROWS: usize = 1 << 16;
 
 /// The maximum number of classes of one move. A class is a combination of speed, rating group and month. The limit
-/// bounds the memory. The games of fifty years have fewer than 80,000 classes.
+/// bounds the memory, and is large enough for the games of fifty years, which have fewer than 80,000 classes.
 const MAX_CLASSES_PER_MOVE: usize = if cfg!(test) { 1 << 12 } else { 1 << 17 };
 
 /// The maximum number of rows in a counts directory that may lack rows for the ends of games although other inputs of
 /// the merge contain such rows. A small directory may lack them by chance, but a larger one without them was written by
-/// a program that does not count the ends of games. It must not be merged with the other inputs.
+/// a program that does not count the ends of games. Such a directory must not be merged with the other inputs.
 const MAX_ROWS_WITHOUT_ENDS: u64 = 10_000;
 
 /// A merge of several counts directories. Each directory contains Parquet files with the results of each move in each
@@ -52,7 +52,7 @@ pub(crate) struct ClassedCounts {
     directories: Vec<(CountsDirectory, Grouping, AtomicBool, OrderedParts)>,
     /// Whether the sums contain a row without a move, which counts games that ended in the row's position.
     has_ends: AtomicBool,
-    /// The [totals](ClassRow::totals) of the rows read so far. They are limited so that no sum overflows.
+    /// The [totals](ClassRow::totals) of the rows read so far. These totals are limited, so that no sum can overflow.
     totals: [AtomicU64; 1 + MEASURES.len()],
 }
 
@@ -302,12 +302,12 @@ impl ClassedCounts {
     }
 
     /// Checks that each row of the counts directories was read exactly once. Also resets the totals to 0, so that the
-    /// rows can be read again.
+    /// rows can be read once more.
     ///
     /// # Errors
     ///
-    /// Returns an error if the number of rows that were read from a file differs from the number in its metadata or
-    /// in `_counts.json`.
+    /// Returns an error if the number of rows that were read from a file differs from the number in its metadata or in
+    /// `_counts.json`.
     ///
     /// Also returns an error if other inputs contain rows for the ends of games, but a directory of more than 10,000
     /// rows does not. The program that wrote this directory did not count the ends of games, so the merged counts would

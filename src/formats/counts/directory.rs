@@ -54,7 +54,7 @@ pub struct Part {
     /// The directory that contained the file when it was opened.
     directory: Option<FileId>,
     size: u64,
-    /// The entry of `_counts.json` for the file, or `None` if that file does not exist.
+    /// The entry of `_counts.json` for the file, or `None` if `_counts.json` does not exist.
     listed: Option<ListedFile>,
 }
 
@@ -76,7 +76,8 @@ impl CountsDirectory {
 
     /// Returns an error message for a user who passed the counts directory `path` where an index is expected. The
     /// message contains the command that makes an index from this directory. Returns `None` if `path` is not a counts
-    /// directory. Such a directory contains `_counts.json`, or only Parquet files that have the columns of counts.
+    /// directory. Such a directory contains `_counts.json`, or only Parquet files with the columns of a counts
+    /// directory.
     #[doc(hidden)]
     pub fn index_advice(path: &Path) -> Option<Diagnosis> {
         let has_columns = |part: &Part| {
@@ -199,8 +200,8 @@ impl CountsDirectory {
         self.about.as_ref()
     }
 
-    /// Returns the properties of games by which the directory is grouped: any of speed, rating group and month. Reads
-    /// them from `_counts.json` or, if it does not exist, from the columns of the Parquet files.
+    /// Returns the properties of games by which the directory is grouped: any of speed, rating group and month. They
+    /// are read from `_counts.json` or, if that file does not exist, from the columns of the Parquet files.
     ///
     /// # Errors
     ///
@@ -233,8 +234,8 @@ impl CountsDirectory {
         self.starts.as_ref()
     }
 
-    /// Estimates how many bytes of memory are needed to parse the metadata of one Parquet file. Returns the largest of
-    /// the estimates for the files in the directory.
+    /// Returns the largest estimate, over the files in the directory, of the memory in bytes that is needed to parse
+    /// the metadata of a Parquet file.
     ///
     /// # Errors
     ///
@@ -430,8 +431,8 @@ impl Part {
         })
     }
 
-    /// Calls `f` with the positions in which games started and the number of games that started in each of them. A call
-    /// receives a few positions. Returns the total number of games.
+    /// Calls `f` with the positions in which games started and the number of games that started in each of them. Each
+    /// call receives a few positions. Returns the total number of games.
     ///
     /// # Errors
     ///
@@ -474,8 +475,8 @@ impl Part {
     }
 
     /// Returns `err` if the directory is still the one that was opened. If another program has replaced the directory,
-    /// returns an error of the kind [`Changed`](crate::ErrorKind::Changed) instead. In that case, `err` concerns a file
-    /// of the new directory and would be misleading.
+    /// returns an error of the kind [`Changed`](crate::ErrorKind::Changed) instead. In that case, `err` would be
+    /// misleading, because it concerns a file of the new directory.
     fn unless_replaced(&self, err: Error) -> Error {
         let directory = self.path.parent().unwrap_or(&self.path);
         match FileId::of(directory) {
@@ -553,7 +554,7 @@ const MAX_ROWS_PER_GROUP: u64 = 1 << 17;
 #[derive(Debug)]
 pub(crate) struct OrderedParts(Vec<OrderedPart>);
 
-/// A Parquet file of counts whose rows are sorted, with the numbers of rows and half-moves that have been read from it.
+/// A sorted Parquet file of a counts directory, with the numbers of rows and half-moves that have been read from it.
 #[derive(Debug)]
 struct OrderedPart {
     part: Part,
@@ -606,9 +607,9 @@ impl CountsDirectory {
 }
 
 impl OrderedPart {
-    /// Opens a file of counts whose rows are sorted. Returns `None` if the file cannot be read by ranges of keys. This
-    /// is the case if its metadata does not describe sorted rows, if its keys are unsigned, or if it has a column of
-    /// identities, as files with games of chess variants do.
+    /// Opens a file of a counts directory whose rows are sorted. Returns `None` if the file cannot be read by ranges of
+    /// keys. This is the case if the metadata does not state that the rows are sorted, if the keys are unsigned, or if
+    /// the file has a column of identities, like files with games of chess variants.
     fn open(part: &Part) -> Result<Option<OrderedPart>> {
         let file = part.open()?;
         let find = || -> Result<_, CountsError> {
@@ -856,8 +857,8 @@ impl<'a> OrderedRows<'a> {
     }
 
     /// Reads the next batch of rows with their classes (speed, rating group and month), and appends the rows to `out`.
-    /// Skips rows without games, so it may append nothing. Returns the path of the file, and the numbers of games and
-    /// bytes in the batch. Returns `None` at the end of the range of keys.
+    /// Rows without games are skipped, so nothing may be appended. Returns the path of the file, and the numbers of
+    /// games and bytes in the batch. Returns `None` at the end of the range of keys.
     ///
     /// # Errors
     ///

@@ -96,7 +96,8 @@ pub enum CountsError {
     )]
     /// A row violates the sort order that the file's metadata declares. Holds the number of the row, counted from 0.
     Order(u64),
-    /// Two rows of one position have different sides to move. Holds the number of the second row, counted from 0.
+    /// Two rows of the same position disagree about the side to move. Holds the number of the second row, counted from
+    /// 0.
     #[error(
         "row {0}: \"black\" differs from the row before, although both rows have the same key: correct one of the \
              two rows"
@@ -105,7 +106,7 @@ pub enum CountsError {
     #[error(
         "the inputs have different values of \"black\" for the key {0}: make the counts with the wrong value again"
     )]
-    /// Two counts directories disagree about the side to move in a position. Holds the position's key.
+    /// Two counts directories disagree about the side to move in a position. Holds the key of the position.
     Sides(i64),
     #[error(
         "row {0} is not in order: sort the rows by key, move and identity, and write all rows of a key to one Parquet \
@@ -115,8 +116,8 @@ pub enum CountsError {
     /// (speed, rating group and month). Holds the number of the row, counted from 0, or 0 if two files contain the same
     /// key.
     ClassOrder(u64),
-    /// The column `key` is unsigned. Rows that are grouped by class (speed, rating group and month) must be sorted by
-    /// signed keys.
+    /// The column `key` is unsigned, although the rows are grouped by class (speed, rating group and month), so that
+    /// they must be sorted by signed keys.
     #[error(
         "the column \"key\" is unsigned: cast the column to signed numbers of 64 bits, and then sort the rows by key, \
          move and identity"

@@ -89,9 +89,9 @@ pub(super) const EPD: &str = "epd";
 pub(super) const GAMES: &str = "games";
 pub(super) const FEN: &str = "fen";
 
-/// Returns the Parquet schema of a file of counts. It contains a column of identities if `with_identities` is `true`,
-/// and columns for the properties of games in `by`. An identity is a hash that distinguishes positions with equal
-/// keys.
+/// Returns the Parquet schema of a file with the results of moves. The schema contains a column of identities if
+/// `with_identities` is `true`, and columns for the properties of games in `by`. An identity is a hash that
+/// distinguishes positions with equal keys.
 pub(super) fn part_schema(with_identities: bool, by: Grouping) -> String {
     let mut schema =
         "message counts { required int64 key; required int32 move; required boolean black; \
@@ -119,14 +119,14 @@ pub(super) fn part_schema(with_identities: bool, by: Grouping) -> String {
 }
 
 /// Returns an iterator over the valid values of the column `rating_group`, in ascending order. The first value is -1,
-/// for an unknown rating. The others are the lowest ratings of the groups.
+/// for an unknown rating, and the others are the lowest ratings of the groups.
 pub(super) fn rating_groups() -> impl Iterator<Item = i32> {
     let floors = RatingGroup::all().map(|group| group.floor() as i32);
     std::iter::once(-1).chain(floors)
 }
 
-/// Returns the Parquet schema of the table of positions. It contains a column of identities if `with_identities` is
-/// `true`, and columns for the FENs and the openings if these are requested.
+/// Returns the Parquet schema of the table of positions. The schema contains a column of identities if
+/// `with_identities` is `true`, and columns for the FENs and the openings if these are requested.
 pub(super) fn position_schema(with_identities: bool, with_fen: bool, with_opening: bool) -> String {
     let mut schema = "message positions { required int64 key;".to_owned();
     for (is_wanted, columns) in [
@@ -144,7 +144,8 @@ pub(super) fn position_schema(with_identities: bool, with_fen: bool, with_openin
     schema + " }"
 }
 
-/// Returns the Parquet schema of the table of moves. It contains a column of identities if `with_identities` is `true`.
+/// Returns the Parquet schema of the table of moves. The schema contains a column of identities if `with_identities` is
+/// `true`.
 pub(super) fn move_schema(with_identities: bool) -> String {
     let identity = if with_identities {
         " required int64 identity;"
@@ -161,8 +162,8 @@ pub(super) fn move_schema(with_identities: bool) -> String {
 pub(super) const STARTS_SCHEMA: &str =
     "message starts { required binary epd (UTF8); required int64 games; }";
 
-/// The intended number of rows in a Parquet file of counts. This number is part of the format, because it determines
-/// into how many files the rows are divided.
+/// The intended number of rows in a Parquet file with the results of moves. This number is part of the format, because
+/// it determines into how many files the rows are divided.
 const ROWS_PER_PART: u64 = 1 << 21;
 
 /// A row of a counts directory. It contains the results of one move in one position.
@@ -200,7 +201,7 @@ pub struct ClassRow {
     pub row: Row,
     /// The class of the games.
     pub class: CountClass,
-    /// The means over the games of their measures, such as the ratings.
+    /// The means of the measures, such as the ratings, over the games.
     pub means: Means,
 }
 
@@ -239,7 +240,7 @@ impl ClassRow {
     }
 }
 
-/// Returns the name of a Parquet file of counts, such as `part-007.parquet` for the number 7.
+/// Returns the name of the Parquet file with the number `number`, such as `part-007.parquet` for 7.
 pub(super) fn part_name(number: usize) -> String {
     format!("part-{number:03}{ENDING}")
 }

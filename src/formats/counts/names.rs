@@ -99,7 +99,8 @@ pub(crate) struct CountedNames<'a> {
     pub variant: Variant,
     /// Whether positions also have identities, hashes that distinguish positions with equal keys.
     pub has_identities: bool,
-    /// The positions in which games started, as EPDs. Games of standard chess also start in the usual position.
+    /// The positions in which games started, as EPDs. The usual starting position of standard chess need not be
+    /// included.
     pub starts: Box<dyn Iterator<Item = Result<String>> + Send + 'a>,
     pub memory: Memory,
 }
@@ -149,7 +150,7 @@ impl CountedNames<'_> {
 /// An encoder of positions with their names. Encoded positions are sorted as byte strings, which orders them by signed
 /// key and then by identity.
 ///
-/// An encoded position consists of the key, whose sign bit is inverted, the identity, the number of the opening, the
+/// An encoded position consists of the key (with an inverted sign bit), the identity, the number of the opening, the
 /// length of the FEN, the FEN, and the moves. Each move consists of its 16-bit number, the length of its SAN, the SAN,
 /// the length of its UCI notation, and the UCI notation.
 #[derive(Default)]
@@ -218,7 +219,7 @@ impl Encoder {
     }
 }
 
-/// Calls `write` to append a text to `encoded`, and puts a byte with the length of the text before it.
+/// Appends a text to `encoded`: one byte with the length of the text, and the text itself, which `write` appends.
 fn push_text(encoded: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
     let at = encoded.len();
     encoded.push(0);
@@ -233,7 +234,7 @@ struct Tables {
     names: Names,
 }
 
-/// A writer of one table. It holds the rows of the current row group.
+/// A writer of one table, which holds the rows of the current row group.
 struct Table {
     file: TableWriter<File>,
     name: &'static str,

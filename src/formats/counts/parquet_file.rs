@@ -29,8 +29,8 @@ use crate::{
     storage::positioned::read_exact_at,
 };
 
-/// The maximum size of a Parquet page in bytes. It applies to both the compressed and the decompressed page. Writers
-/// usually make pages of about 1 MiB.
+/// The maximum size of a Parquet page in bytes. The limit applies to both the compressed and the decompressed page.
+/// Writers usually make pages of about 1 MiB.
 const MAX_PAGE_SIZE: u64 = 4 << 20;
 
 /// The maximum size of the metadata of a Parquet file, in bytes. The metadata of a file that polybook writes takes
@@ -230,7 +230,7 @@ struct PageHeader {
     bytes: PageBytes,
     /// The offset of the next read in the file.
     next: u64,
-    /// The bytes that have been read from the file but not returned yet.
+    /// The bytes that have been read from the file but have not been returned yet.
     read: Bytes,
     /// Whether the decompressed size has been checked.
     is_checked: bool,

@@ -48,7 +48,7 @@ const SAME_MOVE_MASK: u128 = !0 << 47;
 const RESULT_BITS: u32 = 47;
 
 /// The number of bits of a position key that a packed record stores. The other eight bits of the key select one of the
-/// 256 shards, so the shard of the record implies them.
+/// 256 shards, so they need not be stored.
 const KEY_BITS: u32 = u64::BITS - SHARDS.ilog2();
 const KEY_MASK: u64 = (1 << KEY_BITS) - 1;
 
@@ -224,8 +224,8 @@ impl Record for CountRecord {
 /// A [`Fold`] that adds up the results of sorted records of the same move in the same position.
 #[derive(Clone, Default, Debug)]
 pub struct SumUp {
-    /// The key, move and side that the current records share, and the sum of their results. `None` before the first
-    /// record.
+    /// The key, move and side that the current records share, and the sum of their results. It is `None` before the
+    /// first record.
     open: Option<(u128, Wdl)>,
 }
 
@@ -266,9 +266,9 @@ impl Fold for SumUp {
 /// records are stored in a separate list, which takes less memory.
 const MAX_RECORDS_PER_PUSH: u64 = 16;
 
-/// The maximum number of moves in [`LargeCounts`], a map that is held in memory. It contains only moves with more than
-/// about half a million games, because the results of these moves do not fit into [`MAX_RECORDS_PER_PUSH`] records. The
-/// largest collections of games have a few thousand such moves.
+/// The maximum number of moves in [`LargeCounts`], a map that is held in memory. The map contains only moves with more
+/// than about half a million games, whose results do not fit into [`MAX_RECORDS_PER_PUSH`] records. The largest
+/// collections of games have a few thousand such moves.
 const MAX_LARGE_RESULTS: usize = 1 << 18;
 
 /// A batch of results of moves, which can be added to a [`Tally`](super::Tally) in one call. Its size depends on the
@@ -305,9 +305,9 @@ impl CountBatch {
     }
 }
 
-/// A map from a position key and a move to the results of the move. It contains only the most frequent moves, whose
-/// results do not fit into a [`CountBatch`]. A batch stores at most 16 records for a move, and each record can count
-/// about 32,000 games.
+/// A map from a position key and a move to the results of the move. The map contains only the most frequent moves,
+/// whose results do not fit into a [`CountBatch`]. A batch stores at most 16 records for a move, and each record can
+/// count about 32,000 games.
 #[derive(Default, Debug)]
 pub(super) struct LargeCounts(BTreeMap<(u64, u16), Wdl>);
 
@@ -362,8 +362,8 @@ impl LargeCounts {
     }
 }
 
-/// A filter that selects moves by their score and by the number of games in which they were played. By default, it
-/// selects moves with at least 3 games, like the program Polyglot.
+/// A filter that selects moves by their score and by the number of games in which they were played. By default, the
+/// filter selects moves with at least 3 games, as the program Polyglot does.
 ///
 /// ```
 /// use polybook::{counts::MoveFilter, results::Wdl};
@@ -383,7 +383,7 @@ pub struct MoveFilter {
     pub min_game: u64,
     /// The minimum score of a move for the side that plays it, in percent from 0 to 100. Default: 0.
     pub min_score: f64,
-    /// Selects only moves of this side. `None` selects moves of both sides, and is the default.
+    /// The side whose moves are selected, or `None` for both sides, which is the default.
     pub only: Option<Color>,
 }
 
@@ -431,8 +431,8 @@ impl MoveFilter {
         self.only = self.only.filter(|_| self.only == other.only);
     }
 
-    /// Returns the command-line options that set this filter. For the default filter, returns `--min-game 3`, unlike
-    /// [`option_text`](MoveFilter::option_text). Returns `None` for a filter that selects every move.
+    /// Returns the command-line options that set this filter. Unlike [`option_text`](MoveFilter::option_text), returns
+    /// `--min-game 3` for the default filter. Returns `None` for a filter that selects every move.
     pub fn pruning_text(&self) -> Option<String> {
         if *self == MoveFilter::every_move() {
             return None;

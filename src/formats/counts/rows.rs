@@ -40,8 +40,8 @@ const SMALL_RESULT_BOUND: u64 = 1 << 15;
 /// The smallest number that is too large to be a move. All moves, including promotions, are encoded as smaller numbers.
 const MOVES_END: u64 = 6 << 12;
 
-/// The columns that are read from a Parquet file of counts. The column of identities, which distinguish positions with
-/// equal keys, is optional.
+/// The columns that are read from a Parquet file of a counts directory. The column of identities, which distinguish
+/// positions with equal keys, is optional.
 #[derive(Copy, Clone)]
 pub(super) struct PartColumns {
     pub key: FoundColumn,
@@ -52,7 +52,8 @@ pub(super) struct PartColumns {
     pub identity: Option<FoundColumn>,
 }
 
-/// Returns the properties of games for which a file of counts has columns: any of speed, rating group and month.
+/// Returns the properties of games for which a Parquet file of a counts directory has columns: any of speed, rating
+/// group and month.
 ///
 /// # Errors
 ///
@@ -86,7 +87,8 @@ impl PartColumns {
     }
 }
 
-/// A reader of one Parquet row group of counts. It reads a batch of rows at a time, from all requested columns.
+/// A reader of one row group in a Parquet file of a counts directory. It reads a batch of rows at a time, from all
+/// requested columns.
 pub(super) struct GroupReader {
     key: Values,
     mv: Values,
@@ -144,8 +146,8 @@ impl ClassReader {
     }
 }
 
-/// A batch of rows of counts, stored column by column. A column is empty if it was not read. All other columns have the
-/// same length.
+/// A batch of rows of a counts directory, stored column by column. Columns that were not read are empty, and all other
+/// columns have the same length.
 #[derive(Default)]
 pub(super) struct ColumnBatch {
     /// The number of the first row, counted from the beginning of the file.

@@ -30,7 +30,7 @@ use crate::{
     storage::parquet_table::{ROWS_PER_GROUP, TableWriter, properties, write_column},
 };
 
-/// The maximum size of `_counts.json` in bytes. It is enough for the names of many thousands of inputs.
+/// The maximum size of `_counts.json` in bytes. This size is enough for the names of many thousands of inputs.
 const MAX_SIDECAR_SIZE: u64 = if cfg!(test) { 1 << 12 } else { 4 << 20 };
 
 /// A description of how a counts directory was made: the inputs, the options, and the report of the run that counted
@@ -66,14 +66,14 @@ pub struct CountsOrigin {
     /// The number of games whose starting position has impossible castling rights.
     #[serde(default)]
     pub castling_dropped: u64,
-    /// The number of games whose result after the moves differs from their `Result` tag.
+    /// The number of games whose result after the moves differs from the `Result` tag.
     #[serde(default)]
     pub contradicted_results: u64,
     /// The number of counted games whose `Result` tag, or whose text after the moves, is not a valid result.
     #[serde(default)]
     pub unreadable_results: u64,
-    /// The number of counted games without a winner that were not drawn, such as unfinished games. They are counted
-    /// as draws.
+    /// The number of counted games that were neither won nor drawn, such as unfinished games, which are counted as
+    /// draws.
     #[serde(default)]
     pub unfinished: u64,
     /// The number of games that passed a filter on dates although their year is unknown.
@@ -117,7 +117,7 @@ pub(super) struct ListedFile {
 }
 
 impl ListedFile {
-    /// Creates the entry of `_counts.json` for a file in `directory`. `file` is the name of the file. The file must be
+    /// Creates the entry of `_counts.json` for a file in `directory`. `file` is the name of the file, which must be
     /// completely written. `rows` and `plies` are the numbers of its rows and half-moves. The size and the checksum are
     /// read from the file.
     ///
@@ -408,8 +408,8 @@ pub(super) fn is_own_file(directory: &Path, name: &OsStr) -> bool {
 /// 100 bytes.
 const MAX_EPD_LENGTH: usize = 1000;
 
-/// The number of rows of starting positions that are read at a time. It is small because each row contains a string,
-/// which may be as large as a Parquet page.
+/// The number of rows of starting positions that are read at a time. This number is small because each row contains a
+/// string, which may be as large as a Parquet page.
 const ROWS_PER_BATCH: usize = 8;
 
 /// A starting position, and the number of games that started in it.

@@ -35,7 +35,7 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Creates an empty tally. When it exceeds the memory budget `memory`, it writes results to temporary files.
+    /// Creates an empty tally, which writes results to temporary files when they exceed the memory budget `memory`.
     pub fn new(memory: Memory) -> Tally {
         Tally {
             shards: Shards::new(memory),
@@ -43,8 +43,8 @@ impl Tally {
         }
     }
 
-    /// Adds records of the results of moves to the tally. This is the fastest way to count. However, one record can
-    /// count only about 32,000 games. Use [`add_batch`](Tally::add_batch) for results of any size.
+    /// Adds records of the results of moves to the tally. This is the fastest way to count, but one record can count
+    /// only about 32,000 games. Use [`add_batch`](Tally::add_batch) for results of any size.
     ///
     /// # Errors
     ///
@@ -231,8 +231,8 @@ impl Counts {
         Ok(())
     }
 
-    /// Adds the results in `record` to `moves`, the moves of one position. If `ends_position` is `true`, then calls `f`
-    /// with the position and clears `moves`.
+    /// Adds the results in `record` to `moves`, the moves of one position. If `ends_position` is `true`, this record is
+    /// the last of the position, so `f` is called with the position and `moves` is cleared.
     // If it were inlined, `f` would be too large to be inlined where it is called for single moves.
     #[inline(never)]
     fn add_move<F>(
@@ -342,8 +342,8 @@ fn records<'a: 'b, 'b>(
 /// Returns `true` if any move of a position may have been played at least `min_games` times. `position` contains the
 /// sorted records of the position.
 ///
-/// Assumes that a move with several records is frequent. If the results of a move do not fit into a record, the record
-/// contains no games; such a move is frequent too.
+/// Assumes that a move with several records is frequent. A record without games is also frequent: it stands for a move
+/// whose results do not fit into records.
 fn is_frequent(position: &[CountRecord], min_games: u64) -> bool {
     let is_frequent = |record: &CountRecord| {
         let games = record.stats().games();
@@ -412,7 +412,7 @@ impl Tally {
     }
 }
 
-/// The number of bits by which a 128-bit record is shifted to the right to get the index of its shard. The highest
+/// The number of bits by which a 128-bit record is shifted to the right to get the index of its shard. Its highest
 /// eight bits select one of the 256 shards.
 const SHARD_SHIFT: u32 = 120;
 
@@ -584,7 +584,7 @@ impl Finder<'_> {
     }
 
     /// Returns the number of the bucket with the records of the position `key`, as a range that contains only this
-    /// number. [`to_records`](Finder::to_records) converts it to the range of the records in the bucket.
+    /// number. [`to_records`](Finder::to_records) converts this range to the range of the records in the bucket.
     ///
     /// Each shard is divided into buckets. Two records of a shard are in the same bucket if the leading bits of their
     /// keys are equal.
@@ -689,8 +689,8 @@ impl Finder<'_> {
     /// Finds the range of records for each of `keys`, as [`range_of`](Finder::range_of) does. Replaces the content of
     /// `ranges` with these ranges, in the order of the keys.
     ///
-    /// A lookup spends most of its time waiting for memory. Looking up many keys together is faster, because their
-    /// waits overlap.
+    /// A lookup spends most of its time waiting for memory. Looking up many keys together is faster, because the
+    /// waiting times overlap.
     pub fn find_ranges(&self, keys: impl Iterator<Item = u64>, ranges: &mut Vec<RecordRange>) {
         ranges.clear();
         ranges.extend(keys.map(|key| self.bucket_range(key)));

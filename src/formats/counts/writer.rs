@@ -56,8 +56,8 @@ pub struct CountsSummary {
     pub rows: u64,
     /// The number of Parquet files.
     pub parts: usize,
-    /// The number of positions, including pruned ones. It is 0 unless a minimum number of games is set or the rows are
-    /// grouped by class, because positions are not counted otherwise.
+    /// The number of positions, including pruned ones. Positions are counted only if a minimum number of games is set
+    /// or the rows are grouped by class; otherwise, the number is 0.
     pub positions: u64,
     /// The number of pairs of a position and a move, including pruned ones. It is 0 if `positions` is not counted.
     pub pairs: u64,
@@ -70,8 +70,8 @@ pub struct CountsSummary {
 /// The content of a new counts directory apart from its rows, such as the starting positions, and settings for writing
 /// the rows.
 pub(crate) struct CountsContent<'a, S> {
-    /// The approximate number of rows, or of half-moves if they are grouped by class. It determines into how many files
-    /// the rows are divided.
+    /// The approximate number of rows, or of half-moves if they are grouped by class. This number determines into how
+    /// many files the rows are divided.
     pub size: u64,
     /// The minimum number of half-moves that must have been counted in a position. Positions with fewer half-moves are
     /// pruned. 0 keeps all positions.
@@ -298,8 +298,8 @@ pub(super) struct PartWriter<'a> {
 
 impl<'a> PartWriter<'a> {
     /// Creates the Parquet file `name` in `directory`, a temporary directory that will be renamed to `target`.
-    /// `with_identities` adds a column of identities, and `by` adds columns for properties of games, such as the speed.
-    /// If `stop` is set, writing is interrupted.
+    /// `with_identities` adds a column of identities (hashes that distinguish positions with equal keys), and `by` adds
+    /// columns for properties of games, such as the speed. If `stop` is set, writing is interrupted.
     ///
     /// # Errors
     ///
@@ -453,8 +453,8 @@ impl<'a> PartWriter<'a> {
     }
 }
 
-/// The maximum number of buffered rows with the same position key. It bounds the memory. Each row contains the results
-/// of one move.
+/// The maximum number of buffered rows with the same position key. The limit bounds the memory. Each row contains the
+/// results of one move.
 const MAX_BUFFERED_ROWS: usize = if cfg!(test) { 1 << 8 } else { 1 << 18 };
 
 /// A filter that drops the rows of positions in which fewer than `min_game` half-moves were counted.
@@ -555,8 +555,8 @@ impl Pruner {
     }
 
     /// Ends the current position key: passes the buffered rows of positions with enough half-moves to `out`, and drops
-    /// the other buffered rows. [`take`](Pruner::take) calls this function before each new key. The caller must call it
-    /// after the last row.
+    /// the other buffered rows. [`take`](Pruner::take) calls this function before each new key. The caller must also
+    /// call it after the last row.
     ///
     /// # Errors
     ///

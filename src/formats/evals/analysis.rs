@@ -260,8 +260,8 @@ impl KnownScores<'_> {
     }
 }
 
-/// The data that is shared by the threads that evaluate positions: the positions and the results. Each thread uses its
-/// own engine process.
+/// The data that several threads share to evaluate positions: the positions and the results. Each thread uses its own
+/// engine process.
 struct Jobs<'a> {
     options: &'a EngineOptions,
     todo: &'a [LineToEvaluate<'a>],
@@ -375,7 +375,7 @@ impl Jobs<'_> {
     }
 
     /// Lets the engine search `pos`. Returns the evaluation, and the line of output with which the engine ended the
-    /// search. Starts an engine if `engine` is `None`. If the engine fails, `engine` is `None` afterwards.
+    /// search. Starts an engine if `engine` is `None`. If the engine fails, sets `engine` to `None`.
     fn search(&self, engine: &mut Option<Engine>, pos: &Chess) -> Result<(EvalRecord, String)> {
         let mut running = match engine.take() {
             Some(running) => running,

@@ -16,7 +16,7 @@ use crate::{
 const EVAL: &[u8] = b"[%eval";
 
 /// Reads the evaluations in the comments of `text`, a batch of games in PGN. Stores `origin`, the number that
-/// identifies the source of the evaluations, in each of them. Does not play the moves of games without evaluations.
+/// identifies their source, in each evaluation. Does not play the moves of games without evaluations.
 pub(super) fn read_games(text: &[u8], origin: u8) -> BatchRead {
     let mut read = BatchRead::default();
     let finder = memmem::Finder::new(EVAL);
@@ -40,7 +40,7 @@ pub(super) fn read_games(text: &[u8], origin: u8) -> BatchRead {
 }
 
 /// Reads the evaluations in the comments of one game, `text`, and adds them to `read`. Stores `origin`, the number that
-/// identifies the source of the evaluations, in each of them.
+/// identifies their source, in each evaluation.
 ///
 /// # Errors
 ///
@@ -119,9 +119,9 @@ fn start_of(tags: &Tags<'_>) -> Result<Chess, LineError> {
     }
 }
 
-/// Finds the evaluation in a comment, such as `[%eval 0.33,20]`, and returns its score and its depth. The depth is 0 if
-/// it is missing. The outer `Option` is `None` if the comment contains no evaluation, and the inner `Option` is `None`
-/// if the evaluation cannot be read.
+/// Finds the evaluation in a comment, such as `[%eval 0.33,20]`, and returns its score and its depth. A missing depth
+/// is returned as 0. The outer `Option` is `None` if the comment contains no evaluation, and the inner `Option` is
+/// `None` if the evaluation cannot be read.
 ///
 /// A score without a decimal point cannot be read, because it may be in pawns or in centipawns.
 pub(crate) fn evaluation(comment: &[u8]) -> Option<Option<(Score, u8)>> {

@@ -138,7 +138,7 @@ pub(super) struct SourceBatches<'a> {
     cut: BatchSource<'a>,
     /// The number of bytes of the input that have been read.
     taken: Arc<AtomicU64>,
-    /// A cell for a description of the files in a zip archive that are not read.
+    /// A cell that receives a description of the files in a zip archive that are not read.
     unread: Arc<OnceLock<String>>,
     /// The number of bytes that have already been added to the meter.
     shown: u64,

@@ -96,9 +96,9 @@ pub struct Eval {
     /// The score.
     #[serde(flatten)]
     pub score: Score,
-    /// The depth of the search in half-moves; 0 if unknown.
+    /// The depth of the search in half-moves, or 0 if it is unknown.
     pub depth: u8,
-    /// The number of positions that were searched; 0 if unknown.
+    /// The number of positions that were searched, or 0 if it is unknown.
     pub nodes: u64,
     /// The index of the evaluation's source in the [origins](super::Evals::origins) of the store.
     #[serde(skip)]
@@ -219,13 +219,13 @@ impl EvalRecord {
     }
 }
 
-/// The size in bytes of [`RankedBytes`], an encoding of an evaluation that can be sorted. It has one byte more
-/// than a record of a store.
+/// The size in bytes of [`RankedBytes`], an encoding of an evaluation that can be sorted. This encoding is one byte
+/// longer than a record of a store.
 pub(super) const RANKED_SIZE: usize = RECORD_SIZE + 1;
 
-/// The number of bytes before the score in [`RankedBytes`]. They contain the position key, the depth, the number of
-/// nodes and the origin. Two evaluations in which these bytes are equal differ only in their scores, so neither search
-/// is more thorough.
+/// The number of bytes before the score in [`RankedBytes`]. These bytes contain the position key, the depth, the number
+/// of nodes and the origin. Two evaluations in which these bytes are equal differ only in their scores, so neither
+/// search is more thorough.
 pub(super) const BYTES_BEFORE_SCORE: usize = 19;
 
 /// A record of a store of evaluations, [encoded](EvalRecord::to_ranked) so that records can be sorted by their

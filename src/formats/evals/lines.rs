@@ -20,10 +20,11 @@ use crate::{
 /// The format of a text file in which each line contains a position and its evaluation.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum LineFormat {
-    /// An EPD with the operation `ce` or `dm`, whose score is seen from the side to move. It may also have the
-    /// operations `acd` and `acn`.
+    /// An EPD with the operation `ce` or `dm`, whose score is from the point of view of the side to move. The
+    /// operations `acd` and `acn` are optional.
     Epd,
-    /// A line of Lichess's file of evaluations, `{"fen": "...", "evals": [...]}`. Its scores are seen from White.
+    /// A line of Lichess's file of evaluations, `{"fen": "...", "evals": [...]}`. The scores are from White's point of
+    /// view.
     Lichess,
 }
 
@@ -46,7 +47,7 @@ impl LineFormat {
 }
 
 /// Reads the evaluations in `text`, a batch of lines in the format `format`. Stores `origin`, the number that
-/// identifies the source of the evaluations, in each of them. Skips empty lines and comments.
+/// identifies their source, in each evaluation. Skips empty lines and comments.
 pub(super) fn read_lines(format: LineFormat, text: &[u8], origin: u8) -> BatchRead {
     let mut read = BatchRead::default();
     let mut start = 0;

@@ -59,8 +59,8 @@ impl MaxLoss {
         MaxLoss { keeps_one, ..self }
     }
 
-    /// Sets values of positions that replace their evaluations when a move leads to them. The values are those for the
-    /// side to move, and the keys of the map are position keys.
+    /// Sets values of positions, which replace the evaluations of these positions when a move leads to them. The values
+    /// are those for the side to move, and the keys of the map are position keys.
     pub(crate) fn with_values(&self, values: Arc<FxHashMap<u64, Value>>) -> MaxLoss {
         MaxLoss {
             values: Some(values),

@@ -39,7 +39,8 @@ const MAX_ORIGINS: usize = 256;
 pub enum EvalsFormat {
     /// A store, which [`Evals`](super::Evals) opens.
     Store,
-    /// One EPD per line, with the operations `acd`, `acn`, `ce` and `dm`. Scores are seen from the side to move.
+    /// One EPD per line, with the operations `acd`, `acn`, `ce` and `dm`. Scores are from the point of view of the side
+    /// to move.
     Epd,
     /// A Parquet file. Its column `key` contains the same position keys as the Parquet files of a [counts
     /// directory](crate::formats::counts).
@@ -105,7 +106,8 @@ pub struct MakeEvals {
 }
 
 impl MakeEvals {
-    /// Creates an operation that reads `inputs`. By default, it has a memory budget of 1 GiB and uses all cores.
+    /// Creates an operation that reads `inputs`. By default, the operation has a memory budget of 1 GiB and uses all
+    /// cores.
     pub fn new(inputs: impl IntoIterator<Item = Input>) -> MakeEvals {
         MakeEvals {
             inputs: inputs.into_iter().collect(),
@@ -248,8 +250,8 @@ pub struct ClaimedEvals<'a> {
 
 impl ClaimedEvals<'_> {
     /// Reads the inputs, lets the engine evaluate `positions`, and writes the output. The output replaces the old file
-    /// only when it is complete. The engine skips positions for which the old store already contains a search that is
-    /// thorough enough.
+    /// only when it is complete. The engine skips positions for which the old store already contains a sufficiently
+    /// thorough evaluation.
     ///
     /// # Errors
     ///
@@ -316,7 +318,7 @@ fn origins(sources: &[(EvalsSource, &Input)], analysis: Option<&Analysis>) -> Ve
     names.into_iter().map(str::to_owned).collect()
 }
 
-/// A collector of evaluations from several inputs. It also creates the report on the inputs.
+/// A collector of evaluations from several inputs, which also creates the report on the inputs.
 struct EvalCollector<'a> {
     meter: &'a Meter,
     sorted: EvalSorter,
@@ -456,8 +458,8 @@ const SHARDS: usize = 16;
 /// The size of a position key in bytes.
 const KEY_SIZE: usize = 8;
 
-/// A sorter of evaluations by position. It keeps only the deepest evaluation of each position. Evaluations that exceed
-/// the memory budget are written to temporary files.
+/// A sorter of evaluations by position, which keeps only the deepest evaluation of each position. Evaluations that
+/// exceed the memory budget are written to temporary files.
 pub(super) struct EvalSorter {
     shards: Vec<Mutex<TextSorter>>,
 }
@@ -470,7 +472,7 @@ impl EvalSorter {
         }
     }
 
-    /// Adds encoded evaluations to the sorter. They may be in any order.
+    /// Adds encoded evaluations to the sorter, in any order.
     ///
     /// # Errors
     ///

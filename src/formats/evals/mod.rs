@@ -61,8 +61,8 @@ pub struct BadEntry {
     pub file: PathBuf,
     /// Whether the entry is a game of a PGN rather than a line.
     pub is_game: bool,
-    /// The number of the game or line in the input. Here games are counted from 0 and lines from 1, but the `Display`
-    /// text counts both from 1.
+    /// The number of the game or line in the input. In this field, games are counted from 0 and lines from 1; the
+    /// `Display` text counts both from 1.
     pub number: u64,
     /// The offset of the fault in the decompressed input, in bytes.
     pub offset: u64,
@@ -83,7 +83,7 @@ impl fmt::Display for BadEntry {
     }
 }
 
-/// The report on a store of evaluations that [`MakeEvals`] has made. It contains the numbers of games, lines and
+/// A report on a store of evaluations that [`MakeEvals`] has made. It contains the numbers of games, lines and
 /// evaluations in the inputs, and the number of positions in the output.
 #[derive(Clone, PartialEq, Eq, Default, Serialize, Debug)]
 pub struct EvalsReport {
@@ -104,7 +104,7 @@ pub struct EvalsReport {
     pub rejected: u64,
     /// The first rejected games and lines, in the order of the inputs.
     pub described: Vec<BadEntry>,
-    /// The report of the engine, if there was one.
+    /// The report on the positions that an engine evaluated, or `None` if no engine was set.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub engine: Option<EngineReport>,
     /// Warnings about games of unknown variants, one line each.

@@ -77,8 +77,8 @@ impl Evals {
         })
     }
 
-    /// Opens a store of evaluations. If its records take at most `memory` bytes, loads them into memory and verifies
-    /// their checksums. Otherwise, each lookup verifies the checksums of the records that it reads.
+    /// Opens a store of evaluations. If its records take at most `memory` bytes, they are loaded into memory and their
+    /// checksums are verified. Otherwise, each lookup verifies the checksums of the records that it reads.
     ///
     /// # Errors
     ///
@@ -341,8 +341,8 @@ fn cut_short(path: &Path) -> Error {
 /// Reads the footer of a store of evaluations, the JSON document at its end. Checks that the footer is consistent
 /// with `size`, the size of the file in bytes. Returns the footer and the number of records.
 fn read_footer(file: &File, size: u64, path: &Path) -> Result<(Footer, u64)> {
-    /// The size in bytes of the last two fields of a store. They follow the JSON document, and contain its checksum and
-    /// its length.
+    /// The size in bytes of the last two fields of a store. These fields contain the checksum and the length of the
+    /// JSON document, which they follow.
     const TRAILER_SIZE: u64 = 8;
     let damaged = || cut_short(path);
     let rest = size

@@ -26,7 +26,8 @@ pub(super) enum Worth {
 }
 
 impl Value {
-    /// Creates a value from an evaluation and its depth. `score` is seen from the side for which the value holds.
+    /// Creates a value from an evaluation and its depth. `score` is from the point of view of the side for which the
+    /// value holds.
     pub(crate) fn new(score: Score, depth: u8) -> Value {
         Value {
             worth: Worth::of(score),

@@ -55,7 +55,7 @@ pub(super) struct StoreWriter {
     checksum: Checksum,
     /// The CRC-32C of the records of the block that is being written.
     block: u32,
-    /// The checksums of the complete blocks. They take about 0.14 % of the size of the records.
+    /// The checksums of the complete blocks. These checksums take about 0.14 % of the size of the records.
     blocks: Vec<u8>,
 }
 

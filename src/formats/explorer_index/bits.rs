@@ -23,7 +23,7 @@ pub(super) struct BitWriter {
 }
 
 impl BitWriter {
-    /// Appends the lowest `width` bits of `number`. Its higher bits must be 0.
+    /// Appends the lowest `width` bits of `number`. The higher bits must be 0.
     pub(super) fn put(&mut self, number: u64, width: u32) {
         debug_assert!(width == u64::BITS || number >> width == 0);
         if width > MAX_BITS_PER_WRITE {
@@ -102,8 +102,8 @@ impl<'a> BitReader<'a> {
         (self.at <= 8 * self.bytes.len()).then_some(number)
     }
 
-    /// Reads a number that was written with `width` bits. Reads it in two steps, because one step can read at most 57
-    /// bits. Returns `None` if fewer bits are left.
+    /// Reads a number that was written with `width` bits, in two steps, because one step can read at most 57 bits.
+    /// Returns `None` if fewer bits are left.
     fn take_wide(&mut self, width: u32) -> Option<u64> {
         let high = self.take(width - MAX_BITS_PER_WRITE)?;
         Some(high << MAX_BITS_PER_WRITE | self.take(MAX_BITS_PER_WRITE)?)

@@ -41,7 +41,7 @@ pub const MAX_INLINE_ROWS: usize = if cfg!(test) { 32 } else { 1 << 10 };
 /// smaller.
 const SEPARATE_MARK: u64 = MAX_INLINE_ROWS as u64 + 1;
 
-/// Returns the order of the exponential Golomb codes in which a page (an entry with several positions) stores the
+/// Returns the order of the exponential Golomb codes in which a page (an index entry with several positions) stores the
 /// differences between consecutive position keys. With this order, the codes are shortest if the keys are evenly
 /// distributed. `count` is the number of positions in the page, and `paging` is the rule that groups positions in
 /// pages.
@@ -90,9 +90,9 @@ impl CountedPage {
         self.positions.push((subject, self.rows.len(), Some(games)));
     }
 
-    /// Encodes the page and empties it. Returns the key under which the page must be stored, and the encoded page.
-    /// Returns `None` if the page has no positions. The key is the greatest list key that can belong to the page by the
-    /// rule `paging`. A search can compute it from the key of any position in the page.
+    /// Encodes and empties the page. Returns the key under which the page must be stored, and the encoded page. Returns
+    /// `None` if the page has no positions. The key is the greatest list key that can belong to the page by the rule
+    /// `paging`. A search can compute it from the key of any position in the page.
     pub fn take(&mut self, paging: Paging) -> Option<(ListKey, Vec<u8>)> {
         let first = self.positions.first()?.0;
         let mut out = BitWriter::default();
@@ -316,8 +316,8 @@ impl CountPageBuilder {
         }
     }
 
-    /// Ends the last position and the last page (an entry with several positions). Returns the remaining entries, and a
-    /// summary of all rows that were added.
+    /// Ends the last position and the last page (an index entry with several positions). Returns the remaining entries,
+    /// and a summary of all rows that were added.
     ///
     /// # Errors
     ///

@@ -68,8 +68,8 @@ pub struct GameRow {
     pub plies: u16,
     /// The id of the game on Lichess, or `None` if it has no such id.
     pub site_id: Option<SiteId>,
-    /// A hash of the starting position and of all moves of the game, including half-moves that are not indexed. It is 0
-    /// for a game whose positions are not indexed.
+    /// A hash of the starting position and of all moves of the game, including half-moves that are not indexed. The
+    /// hash is 0 for a game whose positions are not indexed.
     pub moves: u64,
 }
 
@@ -217,8 +217,8 @@ impl EcoNumber {
     }
 }
 
-/// The id of a game on Lichess, which consists of eight letters and digits. The type stores it as a number: the value
-/// of the id in base 62, plus 1. The number is therefore never 0.
+/// The id of a game on Lichess, which consists of eight letters and digits. It is stored as a number, the value of the
+/// id in base 62 plus 1, and is therefore never 0.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct SiteId(u64);
 

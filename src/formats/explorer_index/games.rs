@@ -34,8 +34,7 @@ const NO_NAME: &str = "?";
 #[derive(Default, Debug)]
 pub(crate) struct GameFacts {
     rows: Vec<GameRow>,
-    /// The concatenated records of the games. The length of each record is in `places`, together with the offset of the
-    /// game.
+    /// The concatenated records of the games. `places` contains the length of each record and the offset of the game.
     records: Vec<u8>,
     places: Vec<(u32, GameOffset)>,
     /// The length and the checksum of the text of each game, once the batch has [ended](GameFacts::end).
@@ -177,7 +176,7 @@ pub(crate) struct StoredGames {
 }
 
 impl StoredGames {
-    /// Creates an empty collection. It holds up to `memory` bytes in memory, and spills further data to files in
+    /// Creates an empty collection that holds up to `memory` bytes in memory, and spills further data to files in
     /// `temp_dir`.
     pub(crate) fn new(memory: usize, temp_dir: PathBuf) -> StoredGames {
         StoredGames {
@@ -305,8 +304,8 @@ impl StoredGames {
     }
 }
 
-/// A reader for the rows of individual games, which must be looked up in ascending order of game ids. It skips the rows
-/// of the games in between.
+/// A reader for the rows of individual games, which must be looked up in ascending order of game ids. The reader skips
+/// the rows of the games in between.
 pub(super) struct RowReader<'a> {
     rows: ByteReader<'a>,
     /// The id of the game whose row is next in the file.
@@ -314,7 +313,7 @@ pub(super) struct RowReader<'a> {
 }
 
 impl RowReader<'_> {
-    /// Returns the row of game `id`. The id must be greater than in all earlier calls.
+    /// Returns the row of the game with the id `id`, which must be greater than in all earlier calls.
     pub(super) fn row(&mut self, id: u32) -> Result<GameRow> {
         let passed = id.saturating_sub(self.next);
         self.rows

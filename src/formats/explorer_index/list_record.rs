@@ -18,8 +18,8 @@ use crate::{
     storage::sort::{Fold, Record},
 };
 
-/// The key of a list in an explorer index. It identifies the subject of the list: a position, a player with a color, a
-/// player or event name, or a Lichess id.
+/// The key of a list in an explorer index. The key identifies the subject of the list: a position, a player with a
+/// color, a player or event name, or a Lichess id.
 ///
 /// The key of a position is derived from the position's [identity](crate::chess::position::Keyed::identity). All other
 /// keys are one-way hashes, and each kind of subject seeds the hash function differently. Finding a name that has the
@@ -187,9 +187,8 @@ pub fn is_of_position(mv: BookMove) -> bool {
     mv != LISTED && mv != NAMED
 }
 
-/// An item in a list. In the list of a position, it consists of a game id and the move that was played in the position.
-/// In the list of a player or of a Lichess id, it consists of a game id and [`LISTED`]. In a list of name numbers, it
-/// consists of the number of a name and [`NAMED`].
+/// An item in a list. It consists of a game id and the move that was played in the position, or [`LISTED`] in the lists
+/// of players and Lichess ids. In a list of name numbers, it consists of the number of a name and [`NAMED`].
 pub type ListItem = (u32, BookMove);
 
 /// A 128-bit record that adds one item to a list. The item is a game or, in lists of name numbers, the number of a
@@ -198,9 +197,8 @@ pub type ListItem = (u32, BookMove);
 pub(crate) struct ListRecord(u128);
 
 impl ListRecord {
-    /// The greatest half-move number that a record can hold. Half-moves are numbered from 1. Half-moves beyond this
-    /// number cannot be told apart, so for a longer game the caller adds only the last move that was played in each
-    /// position.
+    /// The greatest half-move number, counted from 1, that a record can hold. Later half-moves cannot be told apart, so
+    /// for a longer game the caller adds only the last move that was played in each position.
     pub(crate) const LAST_PLY: usize = (1 << 15) - 1;
 
     /// Creates a record of the game `id`, in which the move `mv` was played in the position with the key `subject`.

@@ -124,7 +124,7 @@ impl ChunkedList {
 }
 
 /// An encoded list of games, or one chunk of a long list. Each item consists of a game id and the move that was played
-/// in the position to which the list belongs. The items are decoded in place, without a copy.
+/// in the position to which the list belongs. Items are decoded when they are needed, without copying the list.
 #[derive(Copy, Clone, Debug)]
 pub struct List<'a> {
     /// The number of items, or 0 if the list is stored in chunks.

@@ -150,7 +150,7 @@ pub(super) fn subject_start(subject: ListKey) -> [u8; 10] {
 /// The version of the layout of an explorer index with games that this version of polybook reads and writes.
 ///
 /// An index contains hashes of names that [`normalized`](crate::games::pgn::normalized) has normalized. If the
-/// normalization changes, the version must also be increased. The version also depends on the number of [`MEASURES`],
+/// normalization changes, the version must be increased. The version also depends on the number of [`MEASURES`],
 /// because the index contains their sums.
 const VERSION: u64 = 10 + MEASURES.len() as u64;
 
@@ -234,8 +234,8 @@ impl IndexDescription {
     }
 }
 
-/// The version of the layout of an index of counts that this version of polybook reads and writes. It depends on the
-/// number of [`MEASURES`], because the index contains their sums.
+/// The version of the layout of an index of counts that this version of polybook reads and writes. The version depends
+/// on the number of [`MEASURES`], because the index contains their sums.
 const COUNTED_VERSION: u32 = 1 + MEASURES.len() as u32;
 
 /// The maximum length in bytes of the encoded description of an index of counts. A longer description is rejected as
@@ -268,7 +268,7 @@ pub struct CountedContents {
     pub has_ends: bool,
     /// The number of counted games, or `None` if it is unknown.
     pub games: Option<u64>,
-    /// The minimum number of moves that were counted in a position. Positions with fewer moves were pruned.
+    /// The minimum number of half-moves that were counted in a position. Positions with fewer half-moves were pruned.
     pub min_game: u64,
     /// The number of half-moves after which counting stopped in each game, or `None` if all half-moves were counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -283,7 +283,7 @@ pub struct CountedContents {
 pub struct CountsSources {
     /// The number of counted games, or `None` if it is unknown.
     pub games: Option<u64>,
-    /// The minimum number of moves that were counted in a position. Positions with fewer moves were pruned.
+    /// The minimum number of half-moves that were counted in a position. Positions with fewer half-moves were pruned.
     pub min_game: u64,
     /// The number of half-moves after which counting stopped in each game, or `None` if all half-moves were counted.
     pub max_ply: Option<usize>,

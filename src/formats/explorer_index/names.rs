@@ -40,12 +40,12 @@ pub fn parse_names(value: &[u8]) -> Option<Vec<Box<str>>> {
     Some(names)
 }
 
-/// The number of entries that the cache of a [`NameReader`] can contain. Each of them contains several names. When the
-/// cache is full, the reader empties it.
+/// The number of entries that the cache of a [`NameReader`] can contain. Each entry contains several names. When the
+/// cache is full, it is emptied.
 const MAX_CACHED_ENTRIES: usize = 4096;
 
-/// A reader of the player and event names of an index. It caches entries with names that were used recently. If another
-/// thread is using the cache, the reader does not wait, but reads from the index.
+/// A reader of the player and event names of an index. The reader caches entries with names that were used recently. If
+/// another thread is using the cache, the reader does not wait, but reads from the index.
 #[derive(Debug)]
 pub(crate) struct NameReader {
     /// The number of names in the index.

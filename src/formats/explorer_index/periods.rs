@@ -45,8 +45,7 @@ use crate::{
 };
 
 /// The number of games above which an index stores sums of a position's results for each period (all time, each year
-/// and each month). For a position with fewer games, each query adds up the results of the games, which takes little
-/// time.
+/// and each month). For a position with fewer games, each query adds up the results itself, which takes little time.
 pub const MIN_SUMMED_GAMES: usize = 1 << 15;
 
 /// The number of highest-rated games that are stored for each class (speed and rating group) of a period. The explorer
@@ -54,8 +53,8 @@ pub const MIN_SUMMED_GAMES: usize = 1 << 15;
 pub const TOP_GAMES: usize = 15;
 
 /// The number of newest games that are stored for each class (speed and rating group) of a period. The explorer shows
-/// up to 8 recent games and 4 top games of a position. No game is shown twice, so the newest games must include 4 more
-/// than are shown, in case 4 of them are top games.
+/// up to 8 recent games and 4 top games of a position. No game is shown twice, so 4 more newest games are stored than
+/// are shown, in case 4 of them are top games.
 pub const RECENT_GAMES: usize = 12;
 
 /// A game that the explorer may show in an answer, as a top game or a recent game.
@@ -72,7 +71,7 @@ pub struct CandidateGame {
 /// The results of a position in a period: all time, a year or a month.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct PeriodResults {
-    /// The rows, sorted by move and class. Their months are unknown.
+    /// The rows, sorted by move and class. They contain no month.
     pub rows: Vec<ResultRow>,
     /// Candidates for the lists of top games and recent games, sorted by class and id. They include the highest-rated
     /// and the newest games of each class. In an index of counts, which contains no games, the vector is empty.
@@ -213,11 +212,11 @@ pub fn periods_of(rows: &[ResultRow]) -> (Vec<(Period, Vec<ResultRow>)>, Vec<Yea
 
 /// The maximum number of stored sums of results for one position: one sum for each combination of a move, a month and a
 /// class (speed and rating group). The limit bounds the memory for building the index. For a position that would need
-/// more sums, the index stores no results by period. Each query then adds up the results of the games instead.
+/// more sums, the index stores no results by period. Each query then adds up the results itself.
 const MAX_MOVE_SUMS: usize = 7 << 15;
 /// The maximum number of pairs of a month and a class (speed and rating group) with games of one position. The limit
 /// bounds the memory for building the index. For a position with more pairs, the index stores no results by period.
-/// Each query then adds up the results of the games instead.
+/// Each query then adds up the results itself.
 const MAX_MONTH_CLASSES: usize = 1 << 15;
 
 /// The results of the games in one list by period (all time, years and months), while the list is being built. Results
@@ -335,9 +334,8 @@ impl BestGames {
         self.recent.join(&other.recent);
     }
 
-    /// Appends these games to `candidates`. The appended games are sorted by id. A game that is both among the
-    /// highest-rated and among the newest games is appended once. `class` is the class (speed and rating group) of
-    /// these games.
+    /// Appends these games, sorted by id, to `candidates`. A game that is both among the highest-rated and among the
+    /// newest games is appended once. `class` is the class (speed and rating group) of these games.
     fn add_to(&self, class: Class, candidates: &mut Vec<CandidateGame>) {
         let start = candidates.len();
         let top = self.top.iter().map(|(_, _, game, mv)| (game, mv));
@@ -467,9 +465,9 @@ fn of_longer_periods(games: &BestOfPeriods) -> BestOfPeriods {
     longer
 }
 
-/// Appends one entry for each period (all time, each year and each month) to `entries`. The entry contains a position's
-/// results in this period. `subject` is the list key of the position. `rows` contains the results by month, sorted by
-/// move, class (speed and rating group) and month.
+/// Appends one entry with a position's results for each period (all time, each year and each month) to `entries`.
+/// `subject` is the list key of the position. `rows` contains the results by month, sorted by move, class (speed and
+/// rating group) and month.
 ///
 /// `prefix` is the prefix of the LevelDB keys: [`LISTS`] for an index of games, [`COUNTS`] for an index of counts.
 /// `candidates` returns the games of a period that the explorer may show as top or recent games of the position.

@@ -71,7 +71,7 @@ impl Month {
 pub enum Period {
     /// All time.
     All,
-    /// A year; 0 for games of an unknown year.
+    /// A year, or 0 for games of an unknown year.
     Year(u16),
     /// A month of a year.
     Month(Month),

@@ -143,7 +143,7 @@ pub fn parse_ids(value: &[u8]) -> Option<Vec<u32>> {
 /// held in memory.
 #[derive(Copy, Clone, Default, Debug)]
 pub struct IdReader {
-    /// The value of the digits that were read after the last comma. `None` if no digit was read after the last comma.
+    /// The value of the digits that were read after the last comma, or `None` if there are none.
     open: Option<u32>,
     /// The last complete id.
     last: Option<u32>,
@@ -261,7 +261,7 @@ pub(crate) fn write_game(out: &mut Vec<u8>, tags: &Tags<'_>, place: GameOffset, 
     }
 }
 
-/// The header of a game (names, ratings, date and other tags), as an index stores it.
+/// The header of a game (names, ratings, date and other tags), as stored in an index.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct GameHeader {
     record: Vec<u8>,
@@ -327,8 +327,8 @@ impl GameHeader {
         self.place
     }
 
-    /// Returns the bytes of field `number` of the record, counted from 0. Returns an empty slice if the record has no
-    /// such field.
+    /// Returns the bytes of the record's field with the number `number`, counted from 0. Returns an empty slice if the
+    /// record has no such field.
     pub fn field(&self, number: usize) -> &[u8] {
         self.record
             .split(|byte| *byte == b'|')
@@ -336,8 +336,8 @@ impl GameHeader {
             .unwrap_or_default()
     }
 
-    /// Returns field `number` of the record, counted from 0, as text. A field that is not valid UTF-8 is decoded as
-    /// Latin-1.
+    /// Returns the text of the record's field with the number `number`, counted from 0. A field that is not valid UTF-8
+    /// is decoded as Latin-1.
     fn text(&self, number: usize) -> Cow<'_, str> {
         tag_text(self.field(number))
     }
@@ -397,8 +397,8 @@ impl GameHeader {
 /// The statistics of a position: the number of games, the results and the moves. An index contains statistics only if
 /// it was made with `--index-stats`.
 ///
-/// Unfinished games count as draws, unless they were excluded when the index was made. The key of each entry is the
-/// decimal position key with a suffix:
+/// Unfinished games are counted as draws, unless they were excluded when the index was made. The key of each entry is
+/// the decimal position key with a suffix:
 ///
 /// | key | value |
 /// |---|---|
@@ -429,8 +429,8 @@ impl PositionStats {
     pub(crate) const NAMES: [&[u8]; 4] = [DRAWS, FREQ, MOVES, WHITE_SCORE];
 
     /// Returns the wins, draws and losses of the games. The number of unfinished games is always 0, because the
-    /// statistics do not distinguish them from draws. If the statistics are inconsistent, so that a number of wins
-    /// would be negative, it is 0.
+    /// statistics do not distinguish them from draws. If the statistics are inconsistent, a number of wins that would
+    /// be negative is 0.
     pub fn results(&self) -> Results {
         let decided = i128::from(self.games) - i128::from(self.draws);
         let wins = |score: i64| u64::try_from((decided + i128::from(score)) / 2).unwrap_or(0);

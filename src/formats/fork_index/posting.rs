@@ -217,7 +217,7 @@ impl EntryMaker<'_> {
     }
 
     /// Ends the entry of the current position, if there is one. Then makes the position of `posting` the current
-    /// position, and begins the entry that lists its games. Does not add the game of `posting` to this list.
+    /// position, and begins the entry that lists its games. The game of `posting` is not added to this list yet.
     fn begin(&mut self, posting: Posting) -> Result<()> {
         self.end()?;
         self.position = Some(posting.position());

@@ -67,8 +67,9 @@ impl IndexKind {
 /// An index of games by position, open for reading. Several threads can use it at the same time.
 ///
 /// Reading never changes the index. An open index keeps working after another program replaces or removes it, because
-/// its files stay open. An index with very many files is an exception: at most half as many files as the process may
-/// open stay open. The other files are opened for each read, which fails after the index has been replaced or removed.
+/// its files stay open. An index with very many files is an exception: it keeps open at most half as many files as the
+/// process may open. The other files are opened for each read, which fails after the index has been replaced or
+/// removed.
 ///
 /// All data is protected by checksums, which are verified on reading. Damaged data causes an error, never an incomplete
 /// answer.
@@ -82,7 +83,8 @@ pub struct Index {
     inputs: Vec<IndexedFile>,
     /// The description of the index if it is an explorer index with games, otherwise `None`.
     contents: Option<IndexDescription>,
-    /// A reader of the names of players and events. It has no names unless the index is an explorer index with games.
+    /// A reader of the names of players and events. The reader has no names unless the index is an explorer index with
+    /// games.
     names: NameReader,
     /// A cache of the last entry of game rows that was read: its number and its bytes.
     pub(super) last_rows: Mutex<Option<(u64, Vec<u8>)>>,
@@ -799,7 +801,7 @@ impl Index {
     }
 }
 
-/// Returns an error if `path` stands for standard input, from which games cannot be read again.
+/// Returns an error if `path` stands for standard input, which cannot be read a second time.
 fn refuse_stdin(path: &Path) -> Result<()> {
     if path == Path::new(STDIN) {
         Err(Error::file(

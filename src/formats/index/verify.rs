@@ -92,7 +92,7 @@ impl fmt::Display for IndexFault {
 
 /// Checks a whole index without changing it. Verifies the checksum of every block, the order of the keys, and the
 /// format of each value. Also checks that the values do not contradict each other. If no fault is found, reads all
-/// entries again with the crate `rusty-leveldb`, and checks that both readers return the same entries.
+/// entries a second time with the crate `rusty-leveldb`, and checks that both readers return the same entries.
 ///
 /// # Errors
 ///
@@ -243,8 +243,8 @@ struct IndexCheck<'a> {
     open: Vec<OpenPosition>,
     /// The number of positions that have statistics.
     with_stats: u64,
-    /// The number of entries that contain game rows, so far. `details` and `names` count the entries that contain
-    /// game details and names.
+    /// The number of entries with game rows so far. `details` and `names` are the numbers of entries with game details
+    /// and with names.
     rows: u64,
     details: u64,
     names: u32,

@@ -509,7 +509,7 @@ pub(crate) struct GameRecords {
 }
 
 impl GameRecords {
-    /// Creates an empty collection. It holds up to `memory` bytes in memory, and spills further records to a file in
+    /// Creates an empty collection that holds up to `memory` bytes in memory, and spills further records to a file in
     /// `temp_dir`.
     pub(crate) fn new(memory: usize, temp_dir: PathBuf) -> GameRecords {
         GameRecords {
@@ -549,7 +549,7 @@ impl GameRecords {
     }
 
     /// Returns a reader of the records, sorted by their keys in the index. Keys are compared as text, so the record of
-    /// game 10 comes before the record of game 9.
+    /// the game with the id 10 comes before that of the game with the id 9.
     pub(crate) fn walk(&self) -> GameWalk<'_> {
         let sequence = |(digits, start): (u32, &u64)| {
             let first = if digits == 0 { 0 } else { 10_u64.pow(digits) };
@@ -562,8 +562,8 @@ impl GameRecords {
     }
 }
 
-/// A reader of game records, sorted by their keys in the index. Keys are compared as text, so the record of game 10
-/// comes before the record of game 9.
+/// A reader of game records, sorted by their keys in the index. Keys are compared as text, so the record of the game
+/// with the id 10 comes before that of the game with the id 9.
 pub(crate) struct GameWalk<'a> {
     /// For each number of digits, the range of ids that have not been read yet and a reader of their records.
     sequences: Vec<(Range<u64>, ByteReader<'a>)>,
@@ -674,7 +674,7 @@ fn content(path: &Path) -> Result<OldOutput> {
     Ok(files.map_or_else(OldOutput::IndexAnd, OldOutput::Index))
 }
 
-/// Returns `true` if LevelDB gives such names as `name` to files. When a new index replaces an old one, this function
+/// Returns `true` if `name` has the form of a LevelDB file name. When a new index replaces an old one, this function
 /// recognizes the files to remove. `_directory` is unused, but the corresponding function for another file format needs
 /// it.
 fn is_own_file(_directory: &Path, name: &OsStr) -> bool {

@@ -19,7 +19,7 @@ use crate::error::{Error, Result};
 /// previous key.
 const RESTART_INTERVAL: usize = 16;
 
-/// An encoder for the blocks of a LevelDB table, which contain sorted entries with prefix-compressed keys. It
+/// An encoder for the blocks of a LevelDB table, which contain sorted entries with prefix-compressed keys. The encoder
 /// reuses its buffer for each block.
 #[derive(Debug)]
 pub(super) struct BlockBuilder {
@@ -91,7 +91,7 @@ impl BlockBuilder {
         self.buffer.extend_from_slice(&self.last_key[shared..]);
     }
 
-    /// Returns the buffer of the block. After a call of [`add_key`](BlockBuilder::add_key), the caller must append the
+    /// Returns the buffer of the block. After calling [`add_key`](BlockBuilder::add_key), the caller must append the
     /// entry's value to this buffer.
     #[inline]
     pub(super) fn value(&mut self) -> &mut Vec<u8> {
@@ -150,8 +150,8 @@ pub(super) struct Block {
     path: Arc<Path>,
 }
 
-/// The position of a cursor in a block. It contains the key and the value range of the current entry, and the offset of
-/// the next entry.
+/// The position of a cursor in a block. The cursor position contains the key and the value range of the current entry,
+/// and the offset of the next entry.
 #[derive(Clone, Default, Debug)]
 pub(super) struct EntryState {
     /// The offset of the next entry.
@@ -221,8 +221,8 @@ impl Block {
     /// Moves `state`, the position of a cursor, to the next entry of the block. The first call moves it to the first
     /// entry. Returns `false` if there is no next entry.
     ///
-    /// If the block is held in memory without its last value, this function still moves to the last entry. The value of
-    /// this entry is then missing.
+    /// If the block is held in memory without its last value, this function still moves to the last entry, although its
+    /// value is missing.
     ///
     /// # Errors
     ///

@@ -17,7 +17,7 @@ use crate::error::{Error, Result};
 /// The number of levels of a LevelDB database. Each table belongs to one level.
 pub(super) const LEVELS: usize = 7;
 
-/// The level of all tables that polybook writes. It is the last level, which LevelDB never compacts.
+/// The level of all tables that polybook writes: the last level, which LevelDB never compacts.
 const LAST_LEVEL: u64 = LEVELS as u64 - 1;
 
 /// The number in the file name of the manifest that polybook writes.
@@ -150,8 +150,8 @@ impl Version {
         Ok(())
     }
 
-    /// Decodes one field of an edit from the front of `rest`, advances `rest` past it, and applies the field. A field
-    /// describes a change, such as a new table. Returns `None` if the field is malformed or unknown.
+    /// Decodes one field of an edit from the front of `rest`, advances `rest` past this field, and applies the field. A
+    /// field describes a change, such as a new table. Returns `None` if the field is malformed or unknown.
     fn apply_field(&mut self, rest: &mut &[u8]) -> Option<()> {
         match take_varint(rest)? {
             tag::COMPARATOR => self.comparator = Some(take_string(rest)?.to_vec()),
@@ -187,7 +187,7 @@ impl Version {
         Some(())
     }
 
-    /// Sorts the tables of each level, and checks the manifest. It must contain all required fields, keys must be
+    /// Sorts the tables of each level, and checks the manifest: it must contain all required fields, keys must be
     /// compared byte by byte, and the tables of a level must not overlap.
     ///
     /// # Errors

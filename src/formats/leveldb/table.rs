@@ -55,7 +55,7 @@ pub(super) struct Handle {
 }
 
 impl Handle {
-    /// Appends the handle to `out`. It is encoded as two varints: the offset and the size of the block.
+    /// Appends the handle to `out`, encoded as two varints: the offset and the size of the block.
     fn put(self, out: &mut Vec<u8>) {
         put_varint(out, self.offset);
         put_varint(out, self.size);
@@ -331,9 +331,9 @@ pub(super) const MAX_EXPANSION: usize = 64;
 /// file each time, which limits the memory of the cache.
 const MAX_CACHED_SIZE: u64 = 1 << 14;
 
-/// A cache of up to 16 recently read blocks, which all tables of a database share. It speeds up lookups of neighboring
-/// keys, which are often in the same block. A thread does not wait for a slot that another thread is using, and reads
-/// the block from the file instead.
+/// A cache of up to 16 recently read blocks, which all tables of a database share. The cache speeds up lookups of
+/// neighboring keys, which are often in the same block. If another thread is using a slot, a thread does not wait for
+/// it, but reads the block from the file.
 #[derive(Debug, Default)]
 pub(super) struct BlockCache([Mutex<Option<CachedBlock>>; 16]);
 
@@ -572,7 +572,7 @@ impl Table {
         Block::new(bytes, handle.offset, &self.path)
     }
 
-    /// Creates the error for damage at byte `offset` of the table's file. `problem` describes the damage.
+    /// Creates the error for damage at the byte offset `offset` of the table's file. `problem` describes the damage.
     pub(super) fn damaged(&self, offset: u64, problem: &'static str) -> Error {
         Damage { offset, problem }.into_error(&self.path)
     }
