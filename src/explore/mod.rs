@@ -1,4 +1,5 @@
-//! Answers to questions about positions: the explorer's queries, trees, repertoires and practising them, and a UCI engine.
+//! Answers questions about positions: with the opening explorer, trees of moves, repertoires and their practice, and a
+//! UCI engine.
 
 pub mod engine;
 pub mod explorer;

@@ -111,8 +111,8 @@ impl MoveSource for crate::formats::obs::Obs {
 }
 
 /// Returns the moves that were played in the position, sorted by number of games in descending order. The results of a
-/// move are the results of all games that reached the position after this move, by any order of moves. The index must
-/// contain statistics. It must not be an index of an explorer, for which [`Explored`] is the source of moves.
+/// move are those of all games that reached the position after the move, by any order of moves. The index must contain
+/// statistics. It must not be an explorer's index, whose moves [`Explored`] returns.
 impl MoveSource for crate::formats::index::Index {
     fn moves(&self, pos: &Keyed<VariantPosition>) -> Result<Vec<TreeMove>> {
         if self.kind().is_of_explorer() {
@@ -151,8 +151,8 @@ impl MoveSource for crate::formats::index::Index {
     }
 }
 
-/// Returns the statistics of a position in an index. Adds up the statistics of all Polyglot keys under which the index
-/// may store the position. Returns `None` if the index contains no statistics of the position.
+/// Returns the statistics of a position in an index, added up over all Polyglot keys under which the index may store
+/// the position. Returns `None` if the index contains no statistics of the position.
 fn stats_of(
     index: &crate::formats::index::Index,
     pos: &Keyed<VariantPosition>,
@@ -173,7 +173,7 @@ fn stats_of(
     Ok(sum)
 }
 
-/// A source that returns the moves of the games in an explorer, with the results of these games.
+/// A source of moves that returns the moves of the games in an explorer, with the results of these games.
 #[derive(Clone, Debug)]
 pub struct Explored {
     /// The explorer.
@@ -225,8 +225,9 @@ pub(crate) fn played(
     Ok(moves.collect())
 }
 
-/// A search for the positions that belong to given Polyglot hash keys. It walks through the moves of books, databases
-/// or indexes, and collects the positions that it finds. Data beyond its memory budget is spilled to temporary files.
+/// A search for the positions to which given Polyglot hash keys belong. It walks through the moves of books, databases
+/// or indexes, and collects the positions that it finds. Data that exceeds its memory budget is spilled to temporary
+/// files.
 ///
 /// ```
 /// use polybook::{
@@ -251,18 +252,18 @@ pub struct Wanted {
     found: SpillingSet,
     /// The number of keys whose positions have not been found yet.
     left: u64,
-    /// The positions that were found, each as text after its key.
+    /// The positions that were found, each stored as text after its key.
     positions: TextSorter,
     rules: Option<VariantPosition>,
     memory: Memory,
 }
 
-/// The positions that a [`Wanted`] has found. They must be requested with [`position`](FoundPositions::position) in
-/// ascending order of their keys.
+/// The positions that a [`Wanted`] search has found. They must be requested with [`position`](FoundPositions::position)
+/// in ascending order of their keys.
 pub struct FoundPositions<'a> {
     texts: Box<dyn Iterator<Item = Result<Cow<'a, [u8]>>> + 'a>,
     rules: Option<&'a VariantPosition>,
-    /// The key and the text of the position that was read last.
+    /// The position that was read last, as its key and its text.
     next: Option<(u64, String)>,
 }
 
@@ -283,7 +284,7 @@ impl Wanted {
         }
     }
 
-    /// Adds a Polyglot hash key whose position is to be found. A key that was added before is ignored.
+    /// Adds a Polyglot hash key whose position is searched for. A key that was added before is ignored.
     ///
     /// # Errors
     ///
@@ -359,9 +360,9 @@ impl FoundPositions<'_> {
 }
 
 /// Returns all positions that the moves of a standard chess book reach from the starting position: positions in which
-/// the book contains a move, and the positions after these moves. Checkmates and stalemates are omitted. A line ends in
-/// a position if the book contains neither a move there nor an answer to a legal move. `memory` limits both the walk
-/// and the number of positions.
+/// the book contains a move, and the positions after these moves. Checkmates and stalemates are omitted. A line of
+/// moves ends in a position if the book contains neither a move there nor an answer to any legal move. `memory` limits
+/// both the walk and the number of positions.
 ///
 /// # Errors
 ///
@@ -399,7 +400,7 @@ pub fn book_positions(book: &Book, memory: &Memory, meter: &Meter) -> Result<Vec
 
 impl<S: MoveSource> Tree<'_, S> {
     /// Writes the tree to `out` as text with one move per line, and returns the number of moves. `path` is the path of
-    /// the output, which error messages name.
+    /// the output for error messages.
     ///
     /// A line is indented by two spaces for each half-move before it. It contains the move, its evaluation if known,
     /// its weight or results, and its percentage of the position's total weight. The word `transposition` after a move
@@ -423,8 +424,9 @@ impl<S: MoveSource> Tree<'_, S> {
 }
 
 /// Formats a move as a line of the text output, indented by its depth in the tree. The line contains the move, its
-/// evaluation, its weight or results, and the word `transposition` if its continuation is written only after another
-/// move that leads to the same position. Moves of the side `unweighted` are written without weights and results.
+/// evaluation, and its weight or results. The word `transposition` follows if the continuation is written only after
+/// another move that leads to the same position. Moves of the side `unweighted` are written without weights and
+/// results.
 fn line(branch: &Branch<'_>, unweighted: Option<Color>) -> String {
     let pos = branch.pos.position();
     let number = move_number(pos);
@@ -445,8 +447,8 @@ fn line(branch: &Branch<'_>, unweighted: Option<Color>) -> String {
     format!("{:indent$}{number} {san}{eval}{remark}{mark}", "")
 }
 
-/// Formats the weight or the results of a move, and its percentage of the position's total weight. With a weight, the
-/// text is for example `weight 12, 8.5%`. With results, it is `+8 =20 -14, 30.0%`, which are the wins, draws and losses
+/// Formats the weight or the results of a move, and its percentage of the position's total weight. A weight is
+/// formatted as `weight 12, 8.5%`. Results are formatted as `+8 =20 -14, 30.0%`, which are the wins, draws and losses
 /// of the side to move. If there are unfinished games, their number follows an asterisk, as in `+8 =20 -14 *3, 32.1%`.
 /// Returns `any reply` for a move that the source of moves does not contain.
 pub(crate) fn remark(branch: &Branch<'_>) -> String {
@@ -469,7 +471,7 @@ pub(crate) fn remark(branch: &Branch<'_>) -> String {
     }
 }
 
-/// A line of the output of `tree --json`. It is a JSON document that contains a position of the tree and its moves.
+/// A line of the output of `tree --json`: a JSON document that contains a position of the tree and its moves.
 #[derive(Serialize)]
 struct TextLine {
     key: String,
@@ -486,7 +488,7 @@ struct TextMove {
     weight: u64,
     /// The weight of the move as a percentage of the total weight of the position.
     probability: f64,
-    /// The results, and the side from whose view they are written.
+    /// The results, and the side from whose point of view they are written.
     #[serde(flatten, serialize_with = "of_side")]
     results: Option<(Results, Color)>,
     /// Whether the source contains the move; see [`TreeMove::is_in_source`](crate::formats::walk::TreeMove::is_in_source).
@@ -497,7 +499,7 @@ struct TextMove {
     eval: Option<Eval>,
 }
 
-/// Serializes results from the view of a side.
+/// Serializes results from the point of view of a side.
 fn of_side<S: Serializer>(
     results: &Option<(Results, Color)>,
     serializer: S,
@@ -543,8 +545,8 @@ impl TextMove {
 }
 
 impl<S: MoveSource> Tree<'_, S> {
-    /// Writes the tree to `out` as JSON lines, one for each position that has moves. Returns the number of moves.
-    /// `path` is the path of the output, which error messages name.
+    /// Writes the tree to `out` as JSON lines, one for each position that has moves, and returns the number of moves.
+    /// `path` is the path of the output for error messages.
     ///
     /// # Errors
     ///
@@ -576,12 +578,12 @@ impl<S: MoveSource> Tree<'_, S> {
     }
 }
 
-/// The maximum nesting depth of variations in a game, because PGN readers limit the depth. Deeper variations are
-/// written as separate games.
+/// The maximum nesting depth of variations in a game. Deeper variations are written as separate games, because PGN
+/// readers limit the depth.
 const MAX_NESTING: usize = 16;
 
-/// The maximum number of moves in a game. After this number of moves, the writer continues the tree in another game.
-/// The reason is that Scid limits a game to about 128 KiB, and a move with a comment takes about 25 bytes there.
+/// The maximum number of moves in a game, after which the tree is continued in another game. The limit exists because
+/// Scid limits a game to about 128 KiB, and a move with a comment takes about 25 bytes there.
 const MAX_MOVES_PER_GAME: u64 = 2000;
 
 /// The value of the `Event` tag in each game that is written for a tree.
@@ -589,14 +591,14 @@ const EVENT: &str = "Opening tree";
 
 impl<S: MoveSource> Tree<'_, S> {
     /// Writes the tree to `out` as PGN games with variations, and returns the number of moves. `path` is the path of
-    /// the output, which error messages name.
+    /// the output for error messages.
     ///
-    /// After each move, a comment contains its weight or results, its percentage of the total weight, and its
-    /// evaluation if known. The word `transposition` in the comment means that another move leads to the same position,
-    /// and that the continuation is written only after that other move.
+    /// A comment after each move contains its weight or results, its percentage of the total weight, and its evaluation
+    /// if known. The word `transposition` in the comment means that another move leads to the same position, and that
+    /// the continuation is written only after that other move.
     ///
     /// A game contains at most 2000 moves, and its variations are nested at most 16 deep. The rest of the tree follows
-    /// in further games. Each of these begins with the moves that lead to its first new move. The returned number does
+    /// in further games, each of which begins with the moves that lead to its first new move. The returned number does
     /// not include these repeated moves.
     ///
     /// # Errors
@@ -606,8 +608,8 @@ impl<S: MoveSource> Tree<'_, S> {
         self.write_commented_pgn(out, path, EVENT, &mut |branch| self.comment(branch))
     }
 
-    /// Returns the text of the comment after a move, if the move belongs to the side whose moves are written without
-    /// weights. Otherwise, returns `None`.
+    /// Returns the comment on a move if the move belongs to the side whose moves are written without weights.
+    /// Otherwise, returns `None`.
     fn comment(&self, branch: &Branch<'_>) -> Option<String> {
         let turn = branch.pos.position().turn();
         let is_unweighted = self.unweighted == Some(turn) && branch.mv.is_in_source;
@@ -620,13 +622,13 @@ impl<S: MoveSource> Tree<'_, S> {
         })
     }
 
-    /// Writes the tree to `out` as PGN, like [`write_pgn`](Tree::write_pgn), but with comments that the caller chooses,
-    /// and returns the number of moves. `path` is the path of the output, which error messages name. `event` is the
-    /// value of the `Event` tag.
+    /// Writes the tree to `out` as PGN, like [`write_pgn`](Tree::write_pgn), but with comments that the caller chooses.
+    /// Returns the number of moves. `path` is the path of the output for error messages. `event` is the value of the
+    /// `Event` tag.
     ///
-    /// `comment` returns the text of the comment after a move, to which the evaluation of the move is added if known.
-    /// If it returns `None`, the comment is that of [`write_pgn`](Tree::write_pgn). `comment` is called with the moves
-    /// in the order in which they are written.
+    /// `comment` returns the comment on a move, to which the evaluation of the move is added if known. If it returns
+    /// `None`, the comment is that of [`write_pgn`](Tree::write_pgn). It is called with the moves in the order in which
+    /// they are written.
     pub(crate) fn write_commented_pgn(
         &self,
         out: &mut impl Write,
@@ -668,8 +670,8 @@ impl<S: MoveSource> Tree<'_, S> {
     }
 }
 
-/// Writes the moves of `line` without comments, starting from the position `start`. A game that continues an earlier
-/// game begins with these moves, which lead from the start of the tree to the first new move of the game.
+/// Writes the moves of `line`, which begin in the position `start`, without comments. They lead from the start of the
+/// tree to the first new move of a game that continues an earlier game.
 fn lead<W: Write>(
     games: &mut GameWriter<W>,
     start: &VariantPosition,
@@ -684,9 +686,9 @@ fn lead<W: Write>(
     Ok(())
 }
 
-/// Formats a move as movetext: the move number, the move and a comment. The comment begins with the text `comment`. If
-/// this is `None`, it begins with the weight or the results of the move, and the word `transposition` if the move is a
-/// transposition. The comment ends with the evaluation of the move if known.
+/// Formats a move as movetext: the move number, the move and a comment. The comment begins with `comment` or, if this
+/// is `None`, with the weight or the results of the move, and the word `transposition` if the move is a transposition.
+/// The comment ends with the evaluation of the move if known.
 fn text(branch: &Branch<'_>, comment: Option<String>) -> String {
     let pos = branch.pos.position();
     let number = move_number(pos);

@@ -54,20 +54,20 @@ use crate::{
     task,
 };
 
-/// The capacity of the two queues of the engine: one for commands of the user interface, and one for lines of the second
-/// engine, which plays in positions outside the book. The thread that reads commands or lines waits while its queue is full.
-/// Two queues are needed so that a second engine that floods its output does not delay the command `quit`.
+/// The capacity of each of the two queues of the engine: one for commands of the user interface, and one for lines of
+/// the second engine. The thread that reads commands or lines waits while its queue is full. The queues are separate so
+/// that a second engine that floods its output does not delay the command `quit`.
 const MAX_QUEUED_LINES: usize = 1 << 10;
 
-/// After the command `quit`, how long the session waits for the second engine or for a user interface that does not
-/// read. There are at most two such waits.
+/// The maximum time that the session waits, after the command `quit`, for the second engine or for a user interface
+/// that does not read. There are at most two such waits.
 const QUIT_TIMEOUT: Duration = Duration::from_millis(400);
 
 /// A UCI engine that plays the moves of books, databases and indexes. It can pass all other positions to a second
 /// engine.
 pub struct SourceEngine {
     /// The sources of moves, in the order in which they are searched. The first source that contains a position
-    /// answers. A source with a color is searched only if the engine plays this color.
+    /// provides the move. A source with a color is searched only if the engine plays this color.
     pub sources: Vec<(EngineSource, Option<Color>)>,
     /// The initial values of the UCI options.
     pub settings: Settings,
@@ -78,7 +78,7 @@ pub struct SourceEngine {
 
 impl SourceEngine {
     /// Runs the engine: reads UCI commands from `input` until `quit` or the end of the input, and writes answers to
-    /// `output`. Separate threads read `input` and write `output`. They may still be waiting when this function
+    /// `output`. Separate threads read `input` and write `output`; they may still be waiting when this function
     /// returns.
     ///
     /// After `quit`, the function returns within a second, even if the second engine hangs or nobody reads `output`.
@@ -86,8 +86,8 @@ impl SourceEngine {
     /// # Errors
     ///
     /// Returns an error if the second engine cannot be started or does not speak UCI, or if `output` cannot be written.
-    /// If a source cannot be read, only informs the user interface. If reading `input` fails, treats this as the end of
-    /// the input.
+    /// If a source cannot be read, only informs the user interface. A failure to read `input` counts as the end of the
+    /// input.
     pub fn run(
         self,
         input: impl Read + Send + 'static,

@@ -1,4 +1,4 @@
-//! The output of the engine to the user interface.
+//! Sends the output of the engine to the user interface.
 
 use std::{
     io::{self, Write},
@@ -16,16 +16,16 @@ use crate::{
     task::{self, Rejected, Taker},
 };
 
-/// How long to wait before the next attempt to add a line to a full queue.
+/// The time between two attempts to add a line to a full queue.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// A queue of lines that a separate thread writes, so that a user interface that does not read cannot keep the session
-/// from ending.
+/// A queue of output lines, which a separate thread writes. A user interface that does not read the output therefore
+/// cannot prevent the session from ending.
 pub(super) struct LineQueue {
     lines: Taker<String>,
-    /// The error with which writing failed.
+    /// The error with which writing failed, if it failed.
     problem: Arc<Mutex<Option<io::Error>>>,
-    /// Set when the user interface has sent `quit`.
+    /// A flag that is set when the user interface has sent `quit`.
     is_quitting: Arc<AtomicBool>,
 }
 
@@ -52,7 +52,7 @@ impl LineQueue {
         })
     }
 
-    /// Returns `true` if the user interface has sent `quit`, even if commands before it have not been handled yet.
+    /// Returns `true` if the user interface has sent `quit`, even if earlier commands have not been handled yet.
     pub(super) fn is_quitting(&self) -> bool {
         self.is_quitting.load(Ordering::Relaxed)
     }
@@ -62,7 +62,7 @@ impl LineQueue {
     /// # Errors
     ///
     /// Returns an error if the output cannot be written. Returns [`Error::Interrupted`] if the user interface has sent
-    /// `quit`, but reads nothing for [`QUIT_TIMEOUT`].
+    /// `quit`, but has read nothing for [`QUIT_TIMEOUT`].
     pub(super) fn say(&self, line: &str) -> Result<()> {
         let mut line = format!("{line}\n");
         let mut since = None;
@@ -80,7 +80,7 @@ impl LineQueue {
         }
     }
 
-    /// Waits until all lines are written. After `quit`, waits at most for [`QUIT_TIMEOUT`].
+    /// Waits until all lines are written. After `quit`, waits for [`QUIT_TIMEOUT`] at most.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! The second engine, which plays in positions that no source contains.
+//! The second engine, which plays in positions that no source of moves contains.
 
 use std::{
     ffi::OsString,
@@ -14,8 +14,7 @@ use crate::{
     task::{self, Feed, Feeder},
 };
 
-/// An event in a UCI session: input from the user interface, or output of the second engine, which plays in positions
-/// that no source contains.
+/// An event in a UCI session: input from the user interface, or output of the second engine.
 pub(super) enum Event {
     /// The user interface sent this command.
     Command(String),
@@ -29,36 +28,37 @@ pub(super) enum Event {
     EngineEnd,
 }
 
-/// How long the second engine, which plays in positions outside the book, may take to answer `uciok` after its start.
+/// The maximum time between the start of the second engine and its answer `uciok`.
 const START_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How often the start of the second engine looks whether the user interface has sent `quit`.
+/// The interval at which the start of the second engine checks whether the user interface has sent `quit`.
 const QUIT_CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
-/// The maximum number of lines that wait to be sent to the second engine, which plays in positions outside the book.
-/// The number is large because some user interfaces set a hundred options at once.
+/// The maximum number of lines that wait to be sent to the second engine. The number is large because some user
+/// interfaces set a hundred options at once.
 const MAX_QUEUED_LINES: usize = 1 << 10;
 
-/// The maximum number of lines that the second engine, which plays in positions outside the book, may write before
-/// `uciok`. This limits the memory for these lines.
+/// The maximum number of lines that the second engine may write before `uciok`, which limits the memory for them.
 const MAX_LINES_BEFORE_UCIOK: usize = 1 << 12;
 
-/// A running UCI engine that has answered `uci`. It plays in positions that no source contains.
+/// A running UCI engine that has answered `uci`. It plays in positions that no source of moves contains.
 pub(super) struct SecondEngine {
     pub process: EngineProcess,
     /// The `id` and `option` lines that the engine wrote in answer to `uci`.
     pub lines: Vec<String>,
     /// The names of the UCI options that the engine declared.
     pub options: Vec<String>,
-    /// Contains one item for each line in the queue of events, so that at most [`super::MAX_QUEUED_LINES`] lines wait.
+    /// Contains one item for each of the engine's lines in the queue of events, so that at most
+    /// [`super::MAX_QUEUED_LINES`] lines wait there.
     queued: Feed<()>,
 }
 
 impl SecondEngine {
     /// Starts the program `program` with the arguments `args`, and waits until it has answered `uci`. A new thread
-    /// reads the engine's output, and sends each line after `uciok` to `feeder`.
+    /// reads the output of the engine, and sends each line after `uciok` to `feeder`.
     ///
-    /// Returns `None` if the user interface sends `quit`, which sets `is_quitting`, and the engine does not answer soon.
+    /// Returns `None` if the engine does not answer soon and the user interface has sent `quit`, which sets
+    /// `is_quitting`.
     ///
     /// # Errors
     ///
@@ -122,7 +122,8 @@ impl SecondEngine {
         }))
     }
 
-    /// Makes room for one more line in the queue of events. Must be called for each [`Event::EngineLine`].
+    /// Makes room for one more line in the queue of events. Must be called for each [`Event::EngineLine`] that was
+    /// taken from the queue.
     pub(super) fn took_line(&mut self) {
         // The item was sent before the line. It is missing only if the line belongs to an engine that has ended.
         let _ = self.queued.next_waiting();

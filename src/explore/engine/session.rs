@@ -1,5 +1,5 @@
-//! A UCI session: parses and handles the commands of the user interface, handles the output of the second engine, and
-//! chooses the move to play among the moves of a source.
+//! Runs a UCI session: parses and handles the commands of the user interface, handles the output of the second engine,
+//! and chooses the move to play from the moves of the sources.
 
 use std::{borrow::Cow, cmp::Reverse, collections::VecDeque, mem};
 
@@ -29,9 +29,9 @@ use crate::{
     text::is_unsafe,
 };
 
-/// Returns a line of the second engine's answer to the command `uci` in the form in which polybook passes it on to the
-/// user interface. Inserts `polybook: ` before the name in an `id name` line, so that chess programs can distinguish
-/// polybook's engine from the second engine. Returns any other line unchanged.
+/// Converts a line of the second engine's answer to `uci` to the form in which it is passed on to the user interface.
+/// In an `id name` line, inserts `polybook: ` before the name, so that chess programs can distinguish polybook from the
+/// second engine. Returns any other line unchanged.
 fn renamed(line: &str) -> String {
     match line.strip_prefix("id name ") {
         Some(name) => format!("id name polybook: {name}"),
@@ -42,21 +42,21 @@ fn renamed(line: &str) -> String {
 /// The maximum length, in half-moves, of the variations that the engine shows to the user.
 const MAX_SHOWN_PLIES: usize = 5;
 
-/// The maximum number of commands that are queued until the current search ends. Further commands are ignored, and the
+/// The maximum number of commands that wait for the end of the current search. Further commands are ignored, and the
 /// user is informed.
 const MAX_QUEUED_COMMANDS: usize = 64;
 
-/// The maximum number of positions that the engine looks up for one `go` to decide after which moves the sources end
+/// The maximum number of positions that the engine looks up for one `go` to find out after which moves the sources end
 /// soon.
 const MAX_POSITIONS_AHEAD: usize = 1 << 11;
 
-/// The maximum number of these positions that follow the same move. If more positions follow a move, the sources do not
-/// end soon after it.
+/// The maximum number of positions after the same move that the engine looks up for one `go`. If there are more, the
+/// sources are considered not to end soon after this move.
 const MAX_POSITIONS_AFTER_MOVE: usize = 1 << 10;
 
 /// A search whose result, `bestmove`, has not been sent yet.
 struct Search {
-    /// The `bestmove` line, if a source contains the position. `None` if the second engine will determine the answer.
+    /// The `bestmove` line, or `None` if the second engine will provide it because no source contains the position.
     answer: Option<String>,
     /// The command that must arrive before the answer may be sent.
     wait: Wait,
@@ -69,7 +69,7 @@ struct Search {
 
 /// A source of moves for the engine, such as a book or an index.
 pub enum EngineSource {
-    /// A source whose moves are not filtered, for example a book.
+    /// A source to which the filters for games do not apply, for example a book.
     Moves(Box<dyn MoveSource>),
     /// An index of games or counts. Only games that pass the [filters](Settings::filters) count.
     Games(Box<Explorer>),
@@ -86,11 +86,11 @@ enum Exclusion {
     Games,
     /// The weight of the move, or its number of games, is 0.
     Weight,
-    /// The command `go` lists other moves after `searchmoves`.
+    /// The command `go` lists only other moves after `searchmoves`.
     Command,
-    /// A position would occur for the third time.
+    /// The move leads to a position that would then occur for the third time.
     Repetition,
-    /// The sources end sooner than [`Settings::leave_before_end`] demands.
+    /// The lines of the sources that begin with the move are shorter than [`Settings::leave_before_end`].
     End,
 }
 
@@ -105,7 +105,7 @@ impl Exclusion {
         Exclusion::End,
     ];
 
-    /// Describes the moves that are excluded for this reason, in words that follow their number.
+    /// Describes how many moves are excluded for this reason, by words that follow their number in a message.
     fn describe(self, settings: &Settings) -> String {
         let Settings {
             min_score,
@@ -132,7 +132,7 @@ impl Exclusion {
 struct Excluded(Vec<(Move, Exclusion)>);
 
 impl Excluded {
-    /// Moves the moves for which `reason` returns a reason from `moves` to this value.
+    /// Moves all moves for which `reason` returns a reason from `moves` to this value.
     fn take_from(
         &mut self,
         moves: &mut Vec<TreeMove>,
@@ -145,7 +145,7 @@ impl Excluded {
         });
     }
 
-    /// Returns `true` if a source says that the score of `mv` is too low.
+    /// Returns `true` if `mv` is excluded because its score in a source is too low.
     fn refuses(&self, mv: Move) -> bool {
         self.0.contains(&(mv, Exclusion::Score))
     }
@@ -170,16 +170,18 @@ impl Excluded {
     }
 }
 
-/// The state of a search for the end of the sources. One `go` uses one such value for all moves of the position.
+/// The state of a search for the end of the sources, which is made for one `go` and shared by all moves of the
+/// position.
 struct EndSearch {
     /// The side that the engine plays.
     side: Color,
-    /// The identities of the positions of the current line. The line begins with the position of `go`.
+    /// The identities (hashes) of the positions in the current line, which begins with the position of `go`.
     line: Vec<u64>,
-    /// The lowest index in `line` of a position to which a move returned, since the search entered the last position of
-    /// `line`. The position of `go` does not count. `usize::MAX` if there was no such move.
+    /// The lowest index in `line` of a position that a move has reached again since the search entered the last
+    /// position of `line`. The position of `go` does not count. `usize::MAX` if no position was reached again.
     lowest_return: usize,
-    /// For each position, by identity, a number of half-moves that the sources do not continue from there.
+    /// For each position, given by its identity (a hash), a number of half-moves for which the sources are known not to
+    /// continue from there.
     ends: FxHashMap<u64, u32>,
     /// The number of positions that may still be looked up after the current move.
     left_after_move: usize,
@@ -188,7 +190,7 @@ struct EndSearch {
 }
 
 impl EndSearch {
-    /// Starts a search for the side that is to move in `pos`, the position of `go`.
+    /// Starts a search in `pos`, the position of `go`, for the side to move.
     fn new(pos: &VariantPosition) -> EndSearch {
         EndSearch {
             side: pos.turn(),
@@ -200,8 +202,9 @@ impl EndSearch {
         }
     }
 
-    /// Gives the next move its share of the positions that may still be looked up. What the previous move did not use
-    /// is shared too. `moves` is the number of moves that still need a share, including this one.
+    /// Sets how many positions may be looked up for the next move: an equal share of those that are still allowed,
+    /// including those that earlier moves did not use. `moves` is the number of moves that still need a share,
+    /// including this one.
     fn share(&mut self, moves: usize) {
         self.left += mem::take(&mut self.left_after_move);
         self.left_after_move = (self.left / moves).min(MAX_POSITIONS_AFTER_MOVE);
@@ -217,17 +220,17 @@ pub(super) struct Session {
     second_engine: Option<SecondEngine>,
     output: LineQueue,
     random: Random,
-    /// The last `position` command, in the form in which it is sent to the second engine.
+    /// The last `position` command, in the form that is sent to the second engine.
     position: String,
     /// The game that the last `position` command describes, or `None` if the command is invalid.
     game: Option<UciGame>,
     search: Option<Search>,
-    /// The commands that arrived during the search and must wait for its end. Some programs do not wait for the result
-    /// after `stop`.
+    /// The commands that arrived during the search and must wait for its end. Some programs send further commands after
+    /// `stop` without waiting for the result.
     waiting: VecDeque<String>,
     /// The number of `isready` commands that the second engine has not answered yet.
     ready_asked: usize,
-    /// The numbers of the sources that could not be read since the last `go`.
+    /// The numbers of the sources that could not be read since the last `go`. Each is reported to the user only once.
     unreadable: Vec<usize>,
 }
 
@@ -255,7 +258,7 @@ impl Session {
     }
 
     /// Handles the events of the session until the command `quit` or the end of the input. Then ends the second engine,
-    /// which plays in positions outside the book, if there is one.
+    /// if there is one.
     ///
     /// # Errors
     ///
@@ -394,8 +397,8 @@ impl Session {
         }
     }
 
-    /// Informs the user interface if the current filters are invalid, or if no game can pass them. The filters are
-    /// kept, because the user interface may be about to set further options.
+    /// Informs the user interface if the current filters are invalid, or if no game can pass them. The filters are kept
+    /// anyway, because the user interface may be about to set further options.
     fn check_filters(&mut self) -> Result<()> {
         let filters = &self.settings.filters;
         let mut problems = Vec::new();
@@ -501,9 +504,9 @@ impl Session {
         self.conclude()
     }
 
-    /// Chooses the move to play in the last position of `game`: a move that a source contains and that the command `go`
-    /// allows. Shows the best of these moves to the user, each in an `info` line. Adds the other moves of the sources to
-    /// `excluded`.
+    /// Chooses the move to play in the last position of `game`, from the moves that a source contains and that the
+    /// command `go` allows. Shows the best of these moves to the user, each in an `info` line. Adds the other moves of
+    /// the sources to `excluded`.
     ///
     /// A move after which a position occurs for the third time is chosen only if the sources contain no other move and
     /// there is no second engine, because the opponent could claim a draw.
@@ -590,8 +593,8 @@ impl Session {
     }
 
     /// Handles the command `word`, which is `stop` or `ponderhit`. If the second engine is searching, passes the
-    /// command on to it. Otherwise, sends the result of the search. The exception is `ponderhit` in an infinite search,
-    /// whose result must wait for `stop`.
+    /// command on to it. Otherwise, sends the result of the search, unless the search is infinite and the command is
+    /// `ponderhit`: such a result must wait for `stop`.
     fn end_wait(&mut self, word: &str) -> Result<()> {
         let Some(search) = &mut self.search else {
             return Ok(());
@@ -607,7 +610,7 @@ impl Session {
     }
 
     /// Ends the search and sends its result to the user interface. Does nothing if the result must still wait for a
-    /// command such as `stop`, or if the second engine, which plays in positions outside the book, is still searching.
+    /// command such as `stop`, or if the second engine is still searching.
     fn conclude(&mut self) -> Result<()> {
         let is_over = |search: &mut Search| search.wait == Wait::None && search.shown.is_none();
         match self.search.take_if(is_over) {
@@ -616,7 +619,7 @@ impl Session {
         }
     }
 
-    /// Handles a line that was written by the second engine, which plays in positions outside the book.
+    /// Handles a line of output of the second engine.
     fn take_engine_line(&mut self, line: &str) -> Result<()> {
         if self.second_engine.is_none() {
             return Ok(());
@@ -647,8 +650,8 @@ impl Session {
         }
     }
 
-    /// Continues the session without a second engine, because the second engine has ended. From now on, the fallback
-    /// move is played in positions outside the book.
+    /// Continues the session without the second engine after it has ended. From now on, the fallback move is played in
+    /// positions that no source contains.
     fn lose_second_engine(&mut self) -> Result<()> {
         let Some(mut second_engine) = self.second_engine.take() else {
             return Ok(());
@@ -664,9 +667,9 @@ impl Session {
         self.end_second_search()
     }
 
-    /// Records that the second engine, which plays in positions outside the book, has ended its search without choosing
-    /// the move to play: it has exited, or it was only asked to show further moves. The result of the whole search is
-    /// then the move that was chosen from a source, or the fallback move if the sources contain no move.
+    /// Handles the end of a search of the second engine that did not choose the move to play, because the engine has
+    /// exited or was only asked to show further moves. The result of the whole search is then the move that was chosen
+    /// from a source or, if the sources contain no move, the fallback move.
     fn end_second_search(&mut self) -> Result<()> {
         let fallback = self.fallback();
         if let Some(search) = &mut self.search
@@ -677,8 +680,7 @@ impl Session {
         self.conclude()
     }
 
-    /// Sends a line to the second engine, which plays in positions outside the book. Does nothing if there is no second
-    /// engine.
+    /// Sends a line to the second engine, if there is one.
     fn send_to_second_engine(&mut self, line: &str) -> Result<()> {
         let Some(second_engine) = &mut self.second_engine else {
             return Ok(());
@@ -689,9 +691,9 @@ impl Session {
         }
     }
 
-    /// Returns the moves that the engine may play in `pos`, best first. All moves come from the first source that
+    /// Returns the moves that the engine may play in `pos`, the best first. All of them come from the first source that
     /// contains such moves. Adds the other moves of the sources to `excluded`. `exclude` returns a reason not to play a
-    /// move, or `None`.
+    /// move, or `None` if there is none.
     fn playable(
         &mut self,
         pos: &VariantPosition,
@@ -723,14 +725,14 @@ impl Session {
     }
 
     /// Returns `true` if all sources together contain a line of at least `plies` half-moves that begins in `pos`, and
-    /// in which no position of [`EndSearch::line`] or of the line itself recurs. The moves of the engine in such a line
-    /// are those that it may play.
+    /// in which no position of [`EndSearch::line`] or of the line itself recurs. The engine's moves in such a line are
+    /// moves that it may play.
     ///
-    /// The sources may lack the moves of the opponent, as books for one side do. So if all sources, or a source for the
+    /// The sources may lack the moves of the opponent, as books for one side do. If all sources, or a source for the
     /// color of the engine, contain no move of the opponent in a position, each legal move to which the sources contain
-    /// an answer belongs to a line too.
+    /// an answer may therefore belong to a line.
     ///
-    /// Returns `true` if `lookahead` allows no further look-up.
+    /// Also returns `true` if `lookahead` allows no further look-up.
     fn continues(
         &mut self,
         pos: &VariantPosition,
@@ -778,7 +780,7 @@ impl Session {
     }
 
     /// Returns the moves with which a line of `plies` half-moves may begin in `pos`, each with the number of half-moves
-    /// that must follow it. The engine plays `side`.
+    /// that must follow it. `side` is the side that the engine plays.
     fn next_of_line(
         &mut self,
         pos: &VariantPosition,
@@ -812,9 +814,9 @@ impl Session {
         Ok(next)
     }
 
-    /// Returns the moves of source `number` in `pos` that belong to lines, where the engine plays `side`. The settings
-    /// restrict only the moves of the engine, not those of its opponent. Adds the moves that the engine may not play to
-    /// `excluded`.
+    /// Returns the moves of source `number` in `pos` that may belong to lines. `side` is the side that the engine
+    /// plays. The settings restrict only the moves of the engine, not those of its opponent. Adds the moves that the
+    /// engine may not play to `excluded`.
     fn known_moves(
         &mut self,
         number: usize,
@@ -830,14 +832,14 @@ impl Session {
         Ok(moves)
     }
 
-    /// Returns `true` if moves of the sources are no longer played in `pos`, because of its move number.
+    /// Returns `true` if the move number of `pos` is so high that moves of the sources are no longer played.
     fn is_too_deep(&self, pos: &VariantPosition) -> bool {
         let max_depth = self.settings.max_book_depth;
         max_depth > 0 && pos.fullmoves().get() > max_depth
     }
 
-    /// Returns a message that says why the sources contain no move of the current position, if the reason is how far
-    /// they reach: the maximum depth in the settings, or the half-move at which an index ends.
+    /// Returns a message that says why the sources contain no move of the current position, if they do not reach that
+    /// far: because of the maximum depth in the settings, or because an index ends at an earlier half-move.
     fn end_of_sources(&self) -> Option<String> {
         let pos = self.game.as_ref()?.pos.position();
         if self.is_too_deep(pos) {
@@ -855,12 +857,12 @@ impl Session {
         ends.map(not_indexed)
     }
 
-    /// Returns the moves that the second engine, which plays in positions outside the book, should search: the moves
-    /// that `go` allows, except those whose score in a source is too low. The moves are in UCI notation and separated by
-    /// spaces, as the UCI argument `searchmoves` requires.
+    /// Returns the moves that the second engine should search: the moves that `go` allows, except those whose score in
+    /// a source is too low. The moves are in UCI notation, separated by spaces, as the UCI argument `searchmoves`
+    /// requires.
     ///
-    /// Returns `None` if the search need not or cannot be restricted, because the score of no move or of all allowed
-    /// moves is too low.
+    /// Returns `None` if the search need not be restricted, because no move's score is too low, or cannot be
+    /// restricted, because the scores of all allowed moves are too low.
     fn searchmoves_without(&self, go: &Go<'_>, excluded: &Excluded) -> Option<String> {
         let pos = self.game.as_ref()?.pos.position();
         let mut moves = pos.legal_moves();
@@ -874,9 +876,9 @@ impl Session {
         (!moves.is_empty()).then(|| moves.join(" "))
     }
 
-    /// Returns the moves of source `number` that the engine may play in `pos`, best first, and adds the others to
-    /// `excluded`. A move whose score in an earlier source is too low is not played either. `exclude` returns a reason
-    /// not to play a move, or `None`.
+    /// Returns the moves of source `number` that the engine may play in `pos`, the best first, and adds its other moves
+    /// to `excluded`. A move whose score in an earlier source is too low is not played either. `exclude` returns a
+    /// reason not to play a move, or `None` if there is none.
     fn choices_of(
         &mut self,
         number: usize,
@@ -958,9 +960,9 @@ impl Session {
         }
     }
 
-    /// Writes the `info` line for the move `mv`. `number` is the number of the move among the moves shown; the first
-    /// one has number 1. `line` is a variation that begins with the move. `sum` is the total weight of all moves of the
-    /// position, from which a percentage is calculated. `turn` is the side that moves.
+    /// Writes the `info` line for the move `mv`. `number` is the number of the move among the moves shown, counted from
+    /// 1. `line` is a variation that begins with the move. `sum` is the total weight of all moves of the position, from
+    /// which a percentage is calculated. `turn` is the side that moves.
     fn say_move(
         &mut self,
         mv: &TreeMove,
@@ -998,9 +1000,9 @@ impl Session {
     }
 }
 
-/// Renumbers a move in an `info` line of the second engine, so that it is counted after the moves that polybook has
-/// already shown. `already_shown` is the number of those moves; it is added to the number after `multipv`. A missing
-/// number counts as 1 if the line describes a move. Returns any other line unchanged.
+/// Changes the number of a move in an `info` line of the second engine, so that it follows the moves that polybook has
+/// already shown. `already_shown`, the number of those moves, is added to the number after `multipv`. A missing number
+/// counts as 1 if the line describes a move. Returns any other line unchanged.
 fn renumbered(line: &str, already_shown: usize) -> String {
     let mut words: Vec<String> = line.split_ascii_whitespace().map(str::to_owned).collect();
     let of = |name: &str| words.iter().position(|word| word == name);
@@ -1021,8 +1023,8 @@ fn renumbered(line: &str, already_shown: usize) -> String {
     words.join(" ")
 }
 
-/// Returns the reason for which the settings of the engine exclude the move `mv`, or `None` if they allow it. `turn` is
-/// the side that moves. Moves without results are excluded only if their weight is 0.
+/// Returns the reason why the settings of the engine exclude the move `mv`, or `None` if they allow it. `turn` is the
+/// side that moves. A move without results is excluded only if its weight is 0.
 fn exclusion_of(mv: &TreeMove, turn: Color, settings: &Settings) -> Option<Exclusion> {
     let Some(stats) = mv.stats(turn) else {
         return (mv.weight == 0).then_some(Exclusion::Weight);
@@ -1053,8 +1055,8 @@ fn rank(moves: &mut [TreeMove], turn: Color) {
 }
 
 /// Chooses one of `moves`, which must be sorted from best to worst, by the rule `play`. Returns the index of the chosen
-/// move, or 0 if `moves` is empty. `random` is a random number from 0 (inclusive) to 1 (exclusive), which
-/// [`Play::Best`] does not use. `turn` is the side that moves.
+/// move, or 0 if `moves` is empty. `turn` is the side that moves. `random` is a random number from 0 (inclusive) to 1
+/// (exclusive), which [`Play::Best`] does not use.
 pub(super) fn choose(moves: &[TreeMove], turn: Color, play: Play, random: f64) -> usize {
     let weight = |mv: &TreeMove| match (play, mv.stats(turn)) {
         (Play::Uniform, _) => 1.0,
@@ -1074,9 +1076,10 @@ pub(super) fn choose(moves: &[TreeMove], turn: Color, play: Play, random: f64) -
     chosen.unwrap_or(0)
 }
 
-/// A cautious estimate of a move's score, by which moves are sorted and shown. It is one standard error below the score
-/// in the games of the move and [`ADDED_GAMES`](SureScore::ADDED_GAMES) imaginary games. So few games neither make a
-/// move the best one nor look like a lost position. The standard error takes draws into account.
+/// A cautious estimate of a move's score, by which moves are sorted and shown. To the games with the move,
+/// [`ADDED_GAMES`](SureScore::ADDED_GAMES) imaginary games are added; the estimate is one standard error below the
+/// score in all these games. Few games therefore neither make a move the best one nor look like a lost position. The
+/// standard error takes draws into account.
 #[derive(Copy, Clone, Debug)]
 struct SureScore {
     /// The expected share of wins, from 0 to 1.
@@ -1110,8 +1113,8 @@ impl SureScore {
         self.wins + self.draws / 2.0
     }
 
-    /// Returns the score in centipawns, by the formula with which Lichess converts centipawns to a score: 100
-    /// centipawns are 59 %.
+    /// Returns the score in centipawns, by the inverse of the formula with which Lichess converts centipawns to a
+    /// score. For example, 100 centipawns correspond to 59 %.
     fn centipawns(self) -> i64 {
         const SCALE: f64 = 0.003_682_08;
         let score = self.score().clamp(0.001, 0.999);
@@ -1224,8 +1227,8 @@ impl<'a> Go<'a> {
         go
     }
 
-    /// Returns the command `go` that is sent to the second engine. It contains all arguments except `searchmoves` and
-    /// its moves, because the caller appends its own `searchmoves`.
+    /// Returns the command `go` for the second engine. It contains all arguments except `searchmoves` and its moves,
+    /// because the caller appends `searchmoves` with moves of its own.
     pub(super) fn command(&self) -> String {
         format!("go {}", self.limits.join(" "))
             .trim_end()
@@ -1244,8 +1247,8 @@ impl<'a> Go<'a> {
 #[derive(Debug)]
 struct UciGame {
     pos: Keyed<VariantPosition>,
-    /// The identities of all positions of the game, including the last one. Positions with different castling rights
-    /// have different identities, and so have positions with different legal en passant captures.
+    /// The identities (hashes) of all positions of the game, including the last one. Positions that differ only in
+    /// castling rights or in legal en passant captures have different identities.
     identities: Vec<u64>,
 }
 
@@ -1263,7 +1266,7 @@ impl UciGame {
         self.identities.push(self.pos.identity());
     }
 
-    /// Returns `true` if the move `mv` leads to a position that has occurred at least twice.
+    /// Returns `true` if the move `mv` leads to a position that has already occurred at least twice.
     fn repeats(&self, mv: Move) -> bool {
         let mut after = self.pos.clone();
         after.play(mv);
@@ -1309,8 +1312,8 @@ fn parse_position(text: &str, variant: Variant) -> Result<UciGame, String> {
     Ok(game)
 }
 
-/// Converts the arguments of the UCI command `position` to a form that other engines can read. Replaces a FEN in a
-/// nonstandard spelling, which only [`Variant::parse_position`] accepts, with a standard FEN.
+/// Converts the arguments of the UCI command `position` to a form that other engines can read: replaces a FEN in a
+/// nonstandard form, which only [`Variant::parse_position`] accepts, with a standard FEN.
 fn standard_position(text: &str, variant: Variant) -> Cow<'_, str> {
     let Some(fen) = text.trim().strip_prefix("fen") else {
         return text.into();

@@ -11,19 +11,18 @@ use crate::{
 /// The rule by which the engine chooses one of the moves of a position.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub enum Play {
-    /// A random move. The probability of a move is proportional to its weight or, if it has results, to its number of
-    /// games times the square of its score.
+    /// Chooses a random move. The probability of a move is proportional to its weight or, if it has results, to its
+    /// number of games times the square of its score.
     #[default]
     Weighted,
-    /// The best move: the one with the largest lower bound of its score or, if moves have no results, the largest
-    /// weight.
+    /// Chooses the best move: the one with the largest lower bound of its score or, if moves have no results, with the
+    /// largest weight.
     Best,
-    /// A random move, where all moves have the same probability.
+    /// Chooses a random move; all moves are equally likely.
     Uniform,
 }
 
-/// The engine's move in a position for which no book or other source has a move. It applies only if no second
-/// engine was configured to choose such moves.
+/// What the engine plays in a position for which no source has a move, if it has no second engine for such positions.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub enum Fallback {
     /// No move. The engine answers `bestmove (none)`.
@@ -34,7 +33,7 @@ pub enum Fallback {
 }
 
 impl Play {
-    /// All rules for choosing a move, with their names in UCI options.
+    /// All rules for choosing a move, with the names that UCI options use for them.
     pub const NAMES: [(&str, Play); 3] = [
         ("weighted", Play::Weighted),
         ("best", Play::Best),
@@ -43,13 +42,12 @@ impl Play {
 }
 
 impl Fallback {
-    /// All fallbacks, with their names in UCI options. A fallback decides what to play in positions that no source
-    /// contains.
+    /// All fallbacks for positions that no source contains, with the names that UCI options use for them.
     pub const NAMES: [(&str, Fallback); 2] =
         [("none", Fallback::None), ("random", Fallback::Random)];
 }
 
-/// All chess variants, with their names in UCI. Antichess has two names.
+/// All chess variants, with the names that UCI uses for them. Antichess has two names.
 pub(super) const VARIANTS: [(&str, Variant); 10] = [
     ("chess", Variant::Standard),
     ("crazyhouse", Variant::Crazyhouse),
@@ -74,19 +72,19 @@ pub struct Settings {
     pub min_score: u8,
     /// The minimum number of games of a move to be played. Moves without results always pass.
     pub min_games: u64,
-    /// The number of the last move of a game that may come from the sources. White's and Black's move have the same
-    /// number. 0 means no limit.
+    /// The number of the last move of a game that may come from the sources, or 0 for no limit. A move of White and the
+    /// following move of Black have the same number.
     pub max_book_depth: u32,
-    /// The minimum length, in half-moves, of the lines of the sources that begin with a move to be played. 0 and 1 mean
-    /// no limit.
+    /// The minimum length, in half-moves, of the lines in the sources that begin with a move. A move with which only
+    /// shorter lines begin is not played. 0 and 1 mean no limit.
     pub leave_before_end: u32,
-    /// The move to play in a position that no source contains, if there is no second engine.
+    /// What to play in a position that no source contains, if there is no second engine.
     pub fallback: Fallback,
     /// The number of moves to show with each answer, at least 1. This is the UCI option `MultiPV`.
     pub multi_pv: usize,
-    /// Whether the shares of wins, draws and losses are shown with each move.
+    /// Whether the shares of wins, draws and losses are shown for each move.
     pub show_wdl: bool,
-    /// The filters that a game of an index must pass to count.
+    /// The filters that select the games of an index.
     pub filters: Selection,
     /// The variant of the positions. Chess960 is standard chess with `is_chess960`.
     pub variant: Variant,
@@ -115,7 +113,7 @@ impl Default for Settings {
 
 impl Settings {
     /// Returns the variant by whose rules positions are played. This is Chess960 if the variant is standard chess and
-    /// the option `UCI_Chess960` is set, otherwise the value of the option for the variant.
+    /// the option `UCI_Chess960` is set, otherwise the variant in the settings.
     pub(super) fn rules(&self) -> Variant {
         match self.variant {
             Variant::Standard if self.is_chess960 => Variant::Chess960,
@@ -124,17 +122,17 @@ impl Settings {
     }
 }
 
-/// A value in [`Settings`] that a UCI option reads and sets as a string. The empty string means that the option has no
-/// value.
+/// A value in [`Settings`] that a UCI option reads and sets in the form of a string. The empty string means that the
+/// option has no value.
 trait OptionValue {
     fn text(&self) -> String;
 
-    /// Parses `text`, the string that the user interface has sent, and sets the value. If `text` is invalid, leaves the
-    /// value unchanged and returns a message for the user.
+    /// Sets the value to `text`, the string that the user interface has sent. If `text` is invalid, leaves the value
+    /// unchanged and returns a message for the user.
     fn set_from_text(&mut self, text: &str) -> Result<(), String>;
 
     /// Returns the possible values in the form of a UCI option declaration, for example `var best var uniform`. Returns
-    /// an empty string if the option has no fixed set of values, for example if it is a number.
+    /// an empty string if the option has no fixed list of values, for example because it is a number.
     fn values(&self) -> String {
         String::new()
     }
@@ -178,8 +176,8 @@ impl<T: Display + FromStr<Err: Display>> OptionValue for Always<'_, T> {
     }
 }
 
-/// A UCI option that sets a condition on games, which has the given name. Semicolons separate names, because a name may
-/// contain commas.
+/// A UCI option that sets the condition on games with the given name. Several names in a value are separated by
+/// semicolons, because a name may contain commas.
 struct ConditionOption<'a>(&'a mut Selection, &'static str);
 
 impl ConditionOption<'_> {
@@ -191,7 +189,7 @@ impl ConditionOption<'_> {
         field.expect("a condition has this name").form
     }
 
-    /// Returns the value of the option that removes the condition.
+    /// Returns the value of the option that means "no condition".
     fn nothing(&self) -> &'static str {
         match self.form() {
             Form::Switch => "false",
@@ -242,7 +240,7 @@ impl OptionValue for ConditionOption<'_> {
 }
 
 /// The definition of a UCI option: its name and type, the range of its value if it is a number, and a function that
-/// returns access to its value in given [`Settings`].
+/// returns the value in given [`Settings`].
 struct Definition {
     name: &'static str,
     kind: &'static str,
@@ -261,11 +259,11 @@ macro_rules! options {
     };
 }
 
-/// All UCI options of polybook. A second engine, which plays outside the book, may declare options with the same names.
+/// All UCI options of polybook. A second engine may declare options with the same names.
 ///
-/// The first [`RULES`] options choose the rules of the game. If there is a second engine, polybook declares these
-/// options only if the second engine has them too, because both engines must play the same variant. If the second
-/// engine has one of the first [`SHARED`] options, both engines get the same value.
+/// The first [`RULES`] options choose the rules of the game. If there is a second engine, polybook declares them only
+/// if the second engine also has them, because both engines must play the same variant. If the second engine has one of
+/// the first [`SHARED`] options, both engines get the same value.
 static OPTIONS: [Definition; 33] = options! {
     "UCI_Chess960", "check", "", s => Always(&mut s.is_chess960);
     "UCI_Variant", "combo", "", s => Choice(&mut s.variant, &VARIANTS);
@@ -305,15 +303,15 @@ static OPTIONS: [Definition; 33] = options! {
 const RULES: usize = 2;
 const SHARED: usize = 4;
 
-/// The prefix that polybook adds to the name of one of its UCI options if the second engine, which plays in positions
-/// outside the book, has a different option with the same name.
+/// The prefix that polybook adds to the name of a UCI option if the second engine has a different option with the same
+/// name.
 const PREFIX: &str = "Book ";
 
-/// The string by which UCI represents an empty string as the value of an option.
+/// The string that stands for an empty value of an option in UCI.
 const EMPTY: &str = "<empty>";
 
 /// The options that chess programs and bots set for every engine, with the rest of their declarations. If the second
-/// engine has them, it gets their values. Otherwise, polybook ignores the values: it does not search.
+/// engine has them, it gets their values. Otherwise, polybook ignores the values, because it does not search.
 static IGNORED: [(&str, &str); 26] = [
     ("Hash", "spin default 16 min 1 max 33554432"),
     ("Threads", "spin default 1 min 1 max 4096"),
@@ -346,7 +344,7 @@ static IGNORED: [(&str, &str); 26] = [
     ("Debug Log File", "string default <empty>"),
 ];
 
-/// Returns the declarations of the options that polybook accepts and ignores, except those that the second engine
+/// Returns the declarations of the options that polybook accepts but ignores, except those that the second engine
 /// declares.
 pub(super) fn ignored_options(
     second_engine: Option<&SecondEngine>,
@@ -356,14 +354,14 @@ pub(super) fn ignored_options(
     missing.map(|(name, declaration)| format!("option name {name} type {declaration}"))
 }
 
-/// Returns `true` if polybook accepts the option `name` and ignores its value.
+/// Returns `true` if polybook accepts the option `name` but ignores its value.
 pub(super) fn is_ignored_option(name: &str) -> bool {
     let mut ignored = IGNORED.iter();
     ignored.any(|(ignored, _)| ignored.eq_ignore_ascii_case(name))
 }
 
-/// A UCI option of polybook in a session. Its name has the prefix [`PREFIX`] if the second engine, which plays in
-/// positions outside the book, has a different option with the same name.
+/// A UCI option of polybook in a session. Its name has the prefix [`PREFIX`] if the second engine has a different
+/// option with the same name.
 pub(super) struct SessionOption {
     pub name: String,
     definition: &'static Definition,
@@ -372,9 +370,9 @@ pub(super) struct SessionOption {
 }
 
 impl SessionOption {
-    /// Returns all UCI options of polybook. `second_engine` is the engine that plays in positions outside the book, if
-    /// there is one. Options for the rules of the game are left out if this engine does not have them too. Any other
-    /// option gets a name with a prefix if this engine has a different option with the same name.
+    /// Returns all UCI options of polybook. Options for the rules of the game are left out if there is a second engine
+    /// that does not have them. Any other option gets a name with a prefix if the second engine has a different option
+    /// with the same name.
     pub(super) fn all(second_engine: Option<&SecondEngine>) -> Vec<SessionOption> {
         let has = |name: &str| second_engine.is_some_and(|second_engine| second_engine.has(name));
         let mut own = Vec::new();
@@ -401,9 +399,9 @@ impl SessionOption {
         self.definition.name == "Seed"
     }
 
-    /// Returns the UCI line `option name ...`, which declares the option to the user interface. Its default is the
-    /// current value in `settings`, because a user interface may reset all options to their defaults. Returns `None` if
-    /// the second engine, which plays outside the book, declares the same option.
+    /// Returns the UCI line `option name ...`, which declares the option to the user interface. The declared default is
+    /// the current value in `settings`, because a user interface may reset all options to their defaults. Returns
+    /// `None` if the second engine declares the same option.
     pub(super) fn declaration(&self, settings: &Settings) -> Option<String> {
         let Definition { kind, range, .. } = self.definition;
         let mut settings = settings.clone();
@@ -417,7 +415,7 @@ impl SessionOption {
         (!self.is_shared).then(|| line.trim_end().to_owned())
     }
 
-    /// Parses `text` and sets the option in `settings` to this value.
+    /// Sets the option in `settings` to the value `text`.
     ///
     /// # Errors
     ///

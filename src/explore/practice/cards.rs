@@ -1,4 +1,4 @@
-//! The cards of a repertoire as a table for Anki and similar programs, and boards as text.
+//! Writes the cards of a repertoire as a table for Anki and similar programs, and draws boards as text.
 
 use std::{borrow::Cow, io::Write, path::Path};
 
@@ -14,12 +14,12 @@ use crate::{
 /// The first lines of a table, which tell Anki the format and the names of the columns.
 const HEAD: &[u8] = b"#separator:Comma\n#html:true\n#columns:Front,Back\n";
 
-/// Writes the cards of `deck` to `out` as a CSV table with two columns in HTML. The front of a card contains the board
-/// and the line that leads to the position; the back contains the moves of the repertoire and their comments. Cards
-/// after shorter lines come first. `comment` returns the comment on a move in a position. Lines at the beginning tell
-/// Anki the format and the names of the columns. Returns the number of cards.
+/// Writes the cards of `deck` to `out` as a CSV table with two columns in HTML, and returns the number of cards. The
+/// front of a card contains the board and the line that leads to the position; the back contains the moves of the
+/// repertoire with their comments. Cards with shorter lines come first. Lines at the beginning tell Anki the format and
+/// the names of the columns.
 ///
-/// `path` is the path of the output for error messages.
+/// `comment` returns the comment on a move in a position. `path` is the path of the output for error messages.
 ///
 /// # Errors
 ///

@@ -1,4 +1,5 @@
-//! The positions of a repertoire as a graph, whose edges are the moves of the repertoire and the replies that it answers.
+//! Represents the positions of a repertoire as a graph, whose edges are the moves of the repertoire and the replies
+//! that it answers.
 
 use std::collections::VecDeque;
 
@@ -18,23 +19,24 @@ use crate::{
     storage::sort::Memory,
 };
 
-/// An estimate of the memory, in bytes, that one position of a deck and its moves take.
+/// An estimate of the memory, in bytes, for one position of a deck with its moves.
 const BYTES_PER_POSITION: usize = 512;
 
 /// The distance of a position from which no target can be reached.
 pub(super) const FAR: u32 = u32::MAX;
 
-/// The positions of a repertoire for one side, the player. Each position in which the player is to move is a card.
+/// The positions of a player's repertoire for one side. Each position in which this side is to move is a card, which
+/// the player practises.
 #[derive(Debug)]
 pub struct Deck {
     variant: Variant,
     color: Color,
     positions: Vec<DeckPosition>,
-    /// The positions in which lines start, with their ids.
+    /// The positions in which lines start, each with its id.
     starts: Vec<(VariantPosition, u32)>,
-    /// Maps the identity of a position to its id, which is its index in `positions`.
+    /// Maps the identity (a hash) of a position to its id, which is its index in `positions`.
     ids: FxHashMap<u64, u32>,
-    /// The ids of the positions before each position.
+    /// For each position, the ids of the positions from which one move leads to it.
     before: Vec<Vec<u32>>,
 }
 
@@ -42,7 +44,7 @@ pub struct Deck {
 struct DeckPosition {
     /// The name of the position in a [`Schedule`](super::Schedule), if the player is to move.
     card: Option<String>,
-    /// The moves, with the main move first.
+    /// The moves in the position, with the main move first.
     moves: Vec<DeckMove>,
 }
 
@@ -52,7 +54,8 @@ pub(super) struct DeckMove {
     pub mv: BookMove,
     /// The id of the position after the move.
     pub to: u32,
-    /// The number of games or the weight of the move in the repertoire, or 0 if it contains only answers to the move.
+    /// The number of games or the weight of the move in the repertoire. It is 0 if the repertoire contains only answers
+    /// to the move, but not the move itself.
     pub weight: u64,
 }
 
@@ -180,8 +183,8 @@ impl Deck {
         &self.positions[id as usize].moves
     }
 
-    /// Returns the name of a card in a [`Schedule`](super::Schedule), and the moves of the repertoire in its position.
-    /// Returns `None` if the opponent is to move.
+    /// Returns the name that identifies a card in a [`Schedule`](super::Schedule), and the moves of the repertoire in
+    /// its position. Returns `None` for a position in which the opponent is to move.
     pub(super) fn card(&self, id: u32) -> Option<(&str, &[DeckMove])> {
         let position = &self.positions[id as usize];
         Some((position.card.as_deref()?, &position.moves))
@@ -192,8 +195,8 @@ impl Deck {
         self.ids.get(&Keyed::new(pos.clone()).identity()).copied()
     }
 
-    /// Returns the length of the shortest path from each position to one of the positions `targets`, in half-moves, or
-    /// [`FAR`] if there is no path.
+    /// Returns, for each position, the length in half-moves of the shortest path from there to one of the positions
+    /// `targets`, or [`FAR`] if there is no path.
     pub(super) fn distances(&self, targets: impl Iterator<Item = u32>) -> Vec<u32> {
         let mut distances = vec![FAR; self.positions.len()];
         let mut waiting = VecDeque::new();
@@ -212,7 +215,7 @@ impl Deck {
         distances
     }
 
-    /// Follows the moves of `line`. Returns `None` if the line leaves the deck.
+    /// Returns the path of the deck that follows the moves of `line`, or `None` if the line leaves the deck.
     pub(super) fn path_of(&self, line: &PracticeLine) -> Option<Path> {
         let (_, id) = self.starts().find(|(start, _)| **start == line.start)?;
         let mut path = Path::new(line.start.clone(), id);
@@ -224,7 +227,7 @@ impl Deck {
         Some(path)
     }
 
-    /// Returns a shortest line to each card, in the order of their lengths.
+    /// Returns an iterator over all cards, each with a shortest line to it. Cards with shorter lines come first.
     pub(super) fn lines(&self) -> impl Iterator<Item = (u32, PracticeLine)> {
         let mut before: FxHashMap<u32, Option<(u32, BookMove)>> = FxHashMap::default();
         let mut waiting: VecDeque<u32> = VecDeque::new();
@@ -303,7 +306,7 @@ impl Path {
         self.visited.contains(&id)
     }
 
-    /// Plays a move of the deck that belongs to the last position.
+    /// Plays a move of the deck, which must belong to the last position.
     pub(super) fn play(&mut self, mv: &DeckMove) {
         let played = mv
             .mv
@@ -316,8 +319,8 @@ impl Path {
     }
 }
 
-/// Returns the name of a position in a [`Schedule`](super::Schedule): its EPD, after the name of the variant unless it is
-/// standard chess.
+/// Returns the name that identifies a position in a [`Schedule`](super::Schedule). It is the EPD of the position,
+/// preceded by the name of the variant unless this is standard chess.
 fn card_name(variant: Variant, pos: &VariantPosition) -> String {
     let epd = epd_of(pos);
     if variant == Variant::Standard {

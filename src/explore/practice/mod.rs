@@ -62,17 +62,18 @@ impl PracticeLine {
     }
 }
 
-/// A deck together with the results of earlier practice, from which the next question follows.
+/// A deck with the results of earlier practice, from which the next question is chosen.
 pub struct Practice<'a> {
     /// The positions of the repertoire.
     pub deck: &'a Deck,
     /// The results of earlier practice.
     pub schedule: &'a Schedule,
-    /// A source that says how often opponents play each reply, or `None` to use the numbers of the repertoire.
+    /// A source from which the frequencies of the opponents' replies are taken, or `None` to use the numbers in the
+    /// repertoire.
     pub replies: Option<&'a dyn MoveSource>,
     /// The [numbers](Question::number) of the positions that are not asked now.
     pub skipped: &'a [u32],
-    /// The present day.
+    /// The current day.
     pub today: NaiveDate,
 }
 
@@ -83,7 +84,7 @@ pub struct Question {
     pub line: PracticeLine,
     /// The number of moves of the previous line that `line` begins with. It is 0 if `line` is a new line.
     pub kept: usize,
-    /// The position.
+    /// The position in which a move must be found.
     pub position: VariantPosition,
     /// The number of the position in the deck. Decks of equal repertoires have equal numbers.
     pub number: u32,
@@ -103,7 +104,8 @@ pub struct Askable {
     pub new: u64,
 }
 
-/// The reason why a position is asked. The reasons are in the order in which positions are asked.
+/// The reason why the player is asked about a position. The variants are in order of priority: due positions are asked
+/// first.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Reason {
     Due,
@@ -112,7 +114,7 @@ enum Reason {
 }
 
 impl Practice<'_> {
-    /// Returns the numbers of positions that can be asked today.
+    /// Counts the positions that the player can be asked about today.
     pub fn askable(&self) -> Askable {
         let mut askable = Askable::default();
         for reason in self.reasons(u64::MAX).into_iter().flatten() {
@@ -198,8 +200,8 @@ impl Practice<'_> {
         }))
     }
 
-    /// Returns the next day on which positions are due, and their number. Returns `None` if no position is due after
-    /// today.
+    /// Returns the next day on which positions are due, and the number of these positions. Returns `None` if no
+    /// position is due after today.
     pub fn next_due(&self) -> Option<(NaiveDate, u64)> {
         let later = self.deck.ids().filter_map(|id| {
             let (position, moves) = self.deck.card(id)?;
@@ -213,8 +215,8 @@ impl Practice<'_> {
         })
     }
 
-    /// Returns, for each position of the deck, why it can be asked today, or `None` if it cannot. Positions that were
-    /// never asked are left out if `new_left` is 0.
+    /// Returns, for each position of the deck, the reason why the player can be asked about it today, or `None` if
+    /// there is no reason. If `new_left` is 0, positions that were never asked are left out.
     fn reasons(&self, new_left: u64) -> Vec<Option<Reason>> {
         let reason = |id: u32| {
             if self.skipped.contains(&id) {
@@ -231,8 +233,8 @@ impl Practice<'_> {
         self.deck.ids().map(reason).collect()
     }
 
-    /// Returns how often each of `moves` is played at the end of `path`. All moves have the same weight if none of them
-    /// was played.
+    /// Returns how often each of `moves` is played at the end of `path`, as weights. If none of them was played, all
+    /// weights are equal.
     fn weights(&self, path: &Path, moves: &[&DeckMove]) -> Result<Vec<f64>> {
         let is_reply = path.position().turn() != self.deck.color();
         let mut weights: Vec<f64> = match self.replies.filter(|_| is_reply) {
@@ -253,8 +255,8 @@ impl Practice<'_> {
     }
 }
 
-/// Chooses an index below `len`, each with a probability proportional to its weight. At least one weight must be
-/// positive.
+/// Chooses a random index less than `len`. The probability of an index is proportional to its weight. At least one
+/// weight must be positive.
 fn pick(len: usize, weight: impl Fn(usize) -> f64, random: &mut Random) -> usize {
     let mut left = random.next_number() * (0..len).map(&weight).sum::<f64>();
     let chosen = (0..len).filter(|at| weight(*at) > 0.0).find(|at| {
@@ -267,7 +269,7 @@ fn pick(len: usize, weight: impl Fn(usize) -> f64, random: &mut Random) -> usize
         .unwrap_or(0)
 }
 
-/// The result of an answer.
+/// The result of an answer to a question.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Graded {
     /// Whether the answer is a move of the repertoire.
@@ -276,12 +278,12 @@ pub struct Graded {
     pub moves: Vec<Move>,
     /// The move with which the line continues: the answer if it is right, otherwise the main move.
     pub played: Move,
-    /// The day on which the position is due. It is the present day if the answer is wrong.
+    /// The day on which the position is due next. It is the current day if the answer is wrong.
     pub due: NaiveDate,
 }
 
 /// Compares an answer with the moves of the repertoire in the position `pos`, and records the result in `schedule`.
-/// `answer` is `None` if the player does not know the move. An answer in a position that is not due is compared but not
+/// `answer` is `None` if the player does not know the move. If the position is not due, the answer is compared but not
 /// recorded, so that repeating a request changes nothing.
 ///
 /// Returns `None` if `pos` is not a card of the deck.

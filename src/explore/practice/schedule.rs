@@ -1,5 +1,5 @@
-//! How well a player remembers the moves of a repertoire, and when each of them is due. A [`Schedule`] is stored as JSON
-//! beside the repertoire.
+//! Stores how well a player remembers the moves of a repertoire, and when each of them is due. A [`Schedule`] is stored
+//! as JSON beside the repertoire.
 
 use std::{
     collections::BTreeMap,
@@ -20,7 +20,7 @@ use crate::{
     storage::output::{AtomicFile, BufferedFile, metadata_if_any},
 };
 
-/// The version of the format of stored schedules.
+/// The version of the file format of stored schedules.
 const VERSION: u32 = 1;
 
 /// The value of the first field of a stored schedule, by which the file is recognized.
@@ -29,26 +29,26 @@ const FORMAT: &str = "polybook practice";
 /// The maximum size of a stored schedule in bytes. It is enough for 100,000 moves.
 const MAX_BYTES: u64 = 32 << 20;
 
-/// The range of stabilities in days. FSRS limits intervals to 36,500 days.
+/// The range of valid stabilities in days. FSRS limits intervals to 36,500 days.
 const STABILITY: std::ops::RangeInclusive<f64> = 0.001..=36_500.0;
 
-/// The range of difficulties in FSRS.
+/// The range of valid difficulties in FSRS.
 const DIFFICULTY: std::ops::RangeInclusive<f64> = 1.0..=10.0;
 
-/// The range of the years of stored days.
+/// The range of years that a stored day may have.
 const YEARS: std::ops::RangeInclusive<i32> = 1970..=9999;
 
-/// Returns the present day in the time zone of the system.
+/// Returns the current day in the time zone of the system.
 pub fn today() -> NaiveDate {
     Local::now().date_naive()
 }
 
-/// How well a player remembers a move, and when the move is due.
+/// A record of how well a player remembers a move, and when the move is due.
 #[derive(Copy, Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Recall {
     /// The number of days after which the player still knows the move with a probability of 90 %.
     pub stability: f64,
-    /// How hard the move is for the player, from 1 to 10.
+    /// The difficulty of the move for the player, from 1 (easy) to 10 (hard).
     pub difficulty: f64,
     /// The day of the last answer.
     pub last: NaiveDate,
@@ -61,11 +61,11 @@ pub struct Recall {
 }
 
 impl Recall {
-    /// Returns the recall after another answer on the day `today`. `before` is the recall before this answer, or `None`
-    /// for the first answer.
+    /// Returns the recall after an answer on the day `today`. `before` is the recall before this answer, or `None` if
+    /// this is the first answer.
     ///
-    /// Only the first answer of a day counts for the schedule. If it is wrong, the position remains due until a right
-    /// answer.
+    /// Only the first answer of a day counts for the schedule. If it is wrong, the position remains due until the
+    /// player answers correctly.
     pub fn after(before: Option<&Recall>, is_right: bool, today: NaiveDate) -> Recall {
         let mut recall = match before {
             Some(before) if before.last >= today => *before,
@@ -85,7 +85,7 @@ impl Recall {
         recall
     }
 
-    /// Returns `true` if FSRS can compute with the numbers and days of a recall that was read from a file.
+    /// Returns `true` if FSRS can handle the numbers and days of a recall that was read from a file.
     fn is_valid(&self) -> bool {
         STABILITY.contains(&self.stability)
             && DIFFICULTY.contains(&self.difficulty)
@@ -102,7 +102,7 @@ fn parameters() -> Parameters {
     }
 }
 
-/// Returns the recall that FSRS computes from the first answer of a day. The caller sets the days.
+/// Returns the recall that FSRS computes from the first answer of a day. The caller must set the days.
 fn reviewed(before: Option<&Recall>, is_right: bool, today: NaiveDate) -> Recall {
     let time = |day: NaiveDate| day.and_time(NaiveTime::MIN).and_utc();
     let card = before.map_or_else(Card::default, |before| Card {
@@ -130,11 +130,12 @@ fn reviewed(before: Option<&Recall>, is_right: bool, today: NaiveDate) -> Recall
     }
 }
 
-/// The recalls of all moves that were asked. A move is identified by its position and its UCI notation, so a recall
-/// remains valid when other parts of the repertoire change, and when the move is removed and added again.
+/// The recalls of all moves that the player was asked to find. A move is identified by its position and its UCI
+/// notation, so a recall remains valid when other parts of the repertoire change, and when the move is removed and
+/// added again.
 #[derive(Clone, PartialEq, Default, Debug)]
 pub struct Schedule {
-    /// The recalls, keyed by the name of the position and the move.
+    /// The recalls, keyed by the name of the position, then by the move.
     recalls: BTreeMap<String, BTreeMap<String, Recall>>,
 }
 
@@ -268,8 +269,8 @@ impl Schedule {
         self.recalls.values().map(BTreeMap::len).sum()
     }
 
-    /// Returns the latest recall of one of the moves `moves` in the position with the name `position`, or `None` if none
-    /// of them was asked.
+    /// Returns the latest recall of any of `moves` in the position with the name `position`, or `None` if none of them
+    /// was asked.
     pub(super) fn recall(&self, position: &str, moves: &[DeckMove]) -> Option<&Recall> {
         let known = self.recalls.get(position)?;
         let recalls = moves.iter().filter_map(|mv| known.get(&mv.mv.to_string()));

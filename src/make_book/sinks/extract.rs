@@ -53,7 +53,7 @@ struct WrittenGames {
     sample: BinaryHeap<(u64, u64, WrittenGame)>,
     /// Whether control characters are escaped.
     escapes: bool,
-    /// The result to append to the last game in PGN, if its text ends without a result.
+    /// The result to write after the last game in PGN, if its text ends without a result and no tags follow.
     open_result: Option<&'static str>,
 }
 
@@ -61,7 +61,7 @@ struct WrittenGames {
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
 struct WrittenGame {
     text: Vec<u8>,
-    /// The result to append to the game, if it is copied unchanged from a PGN input, but its text ends without a
+    /// The result of the game, if the game is copied unchanged from a PGN input whose text for it ends without a
     /// result.
     open_result: Option<&'static str>,
 }
