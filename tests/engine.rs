@@ -906,6 +906,26 @@ fn a_line_that_is_too_long_is_reported_and_the_next_one_is_read() {
     }
 }
 
+/// A script that pipes commands into the engine gets the move of the second engine, too.
+#[cfg(unix)]
+#[test]
+fn the_end_of_the_input_ends_a_search_with_its_result() {
+    let dir = temp();
+    with_sources(dir.path());
+    with_engine(
+        dir.path(),
+        "while read -r word rest; do case $word in uci) echo uciok;; stop) echo bestmove a7a6;; quit) exit;; esac; done",
+    );
+    for end in ["", "quit\n"] {
+        for (moves, answer) in [("a2a3", "bestmove a7a6"), ("e2e4", "bestmove ")] {
+            let commands = format!("position startpos moves {moves}\ngo infinite\n{end}");
+            let said = fed(dir.path(), "engine a.bin -- ./engine.sh", commands.as_bytes());
+            let said = String::from_utf8(said.stdout).unwrap();
+            assert!(said.contains(answer), "{moves} {end}: {said}");
+        }
+    }
+}
+
 #[cfg(unix)]
 #[test]
 fn quit_ends_whatever_the_second_engine_does() {

@@ -23,8 +23,8 @@ use super::{
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 If you give several books, filter first merges them, as merge-book does. With --reachable or --max-ply, filter also drops
-positions that the side to move reaches only by playing dropped moves. If castling is spelled e1g1 in one record and e1h1 in another,
-these are two moves.
+positions that the side to move reaches only by playing dropped moves. If castling is spelled e1g1 in one record and e1h1 in
+another, the two are added up in positions that a line of the books reaches. In other positions, they stay two moves.
 
 Examples:
   polybook filter book.bin --out narrow.bin --min-share 10 --best 3

@@ -28,7 +28,7 @@ use super::{
 #[command(after_help = "\
 Merging OOBS databases is exact: the result equals a database made from all their games. Merging books is not exact, because
 the weights of books are scaled and moves below --min-game are missing. If one book spells castling e1g1 and another book
-e1h1, these stay two moves.
+e1h1, the two are added up in positions that a line of the books reaches. In other positions, they stay two moves.
 
 Examples:
   polybook merge-book white.bin black.bin --out both.bin

@@ -136,9 +136,8 @@ impl SecondEngine {
     }
 
     /// Sends `quit` to the engine, and waits until `events` reports that the engine has ended. If the engine does not
-    /// end in time, kills it and its child processes.
-    pub(super) fn quit(mut self, events: &mut Feed<Event>) {
-        let deadline = Instant::now() + QUIT_TIMEOUT;
+    /// end before `deadline`, kills it and its child processes.
+    pub(super) fn quit(mut self, events: &mut Feed<Event>, deadline: Instant) {
         if self.process.say("quit").is_err() {
             return;
         }

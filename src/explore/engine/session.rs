@@ -1,12 +1,13 @@
 //! Runs a UCI session: parses and handles the commands of the user interface, handles the output of the second engine,
 //! and chooses the move to play from the moves of the sources.
 
-use std::{borrow::Cow, cmp::Reverse, collections::VecDeque, mem};
+use std::{borrow::Cow, cmp::Reverse, collections::VecDeque, mem, time::Instant};
 
 use rustc_hash::FxHashMap;
 use shakmaty::{Color, Move, Position, uci::UciMove, variant::VariantPosition};
 
 use super::{
+    QUIT_TIMEOUT,
     output::LineQueue,
     second_engine::{Event, SecondEngine},
     settings::{
@@ -266,8 +267,10 @@ impl Session {
     /// [`Error::Interrupted`](crate::Error::Interrupted) if the user interface sends `quit` and reads no answers.
     pub(super) fn run(mut self, events: &mut Feed<Event>) -> Result<()> {
         self.handle_events(events)?;
+        let deadline = Instant::now() + QUIT_TIMEOUT;
+        self.end_search(events, deadline)?;
         if let Some(second_engine) = self.second_engine {
-            second_engine.quit(events);
+            second_engine.quit(events, deadline);
         }
         self.output.finish()
     }
@@ -607,6 +610,29 @@ impl Session {
             Some(_) => self.send_to_second_engine(word),
             None => self.conclude(),
         }
+    }
+
+    /// Stops a search that is still running at the end of the session, and sends its result to the user interface. Waits
+    /// for the result of the second engine until `deadline`.
+    fn end_search(&mut self, events: &mut Feed<Event>, deadline: Instant) -> Result<()> {
+        self.end_wait("stop")?;
+        while self.search.is_some() && Instant::now() < deadline {
+            match events.next_before(deadline)? {
+                Some(Event::EngineLine(line)) => {
+                    if let Some(engine) = &mut self.second_engine {
+                        engine.took_line();
+                    }
+                    // A user interface that has sent `quit` may not read any more.
+                    if !self.output.is_quitting() || is_answer(&line) {
+                        self.take_engine_line(&line)?;
+                    }
+                }
+                Some(Event::EngineEnd) => self.lose_second_engine()?,
+                Some(_) => {}
+                None => break,
+            }
+        }
+        Ok(())
     }
 
     /// Ends the search and sends its result to the user interface. Does nothing if the result must still wait for a
