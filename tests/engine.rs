@@ -919,7 +919,11 @@ fn the_end_of_the_input_ends_a_search_with_its_result() {
     for end in ["", "quit\n"] {
         for (moves, answer) in [("a2a3", "bestmove a7a6"), ("e2e4", "bestmove ")] {
             let commands = format!("position startpos moves {moves}\ngo infinite\n{end}");
-            let said = fed(dir.path(), "engine a.bin -- ./engine.sh", commands.as_bytes());
+            let said = fed(
+                dir.path(),
+                "engine a.bin -- ./engine.sh",
+                commands.as_bytes(),
+            );
             let said = String::from_utf8(said.stdout).unwrap();
             assert!(said.contains(answer), "{moves} {end}: {said}");
         }

@@ -261,19 +261,8 @@ impl PositionArgs {
                      as in --clocks=5000"
                         .to_owned(),
             }),
-            text => fen_or_moves(variant, text),
+            text => variant.position_or_line(text),
         }
-    }
-}
-
-/// Parses a position that the user wrote as one argument: a FEN, `startpos`, or moves from the starting position of
-/// `variant`.
-pub fn fen_or_moves(variant: Variant, text: &str) -> Result<VariantPosition, LineError> {
-    // UCI calls the starting position `startpos`. A FEN contains seven slashes; moves contain none.
-    if text.contains('/') || text.trim().eq_ignore_ascii_case("startpos") {
-        variant.from_text(Some(text), None)
-    } else {
-        variant.from_text(None, Some(text))
     }
 }
 

@@ -222,6 +222,21 @@ impl Variant {
         self.game_start(text).map(|(pos, _)| pos)
     }
 
+    /// Parses a position of this variant that is written in any form that
+    /// [`parse_position`](Variant::parse_position) accepts, or as moves from the starting position, such as `1. e4 c5`.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the text is neither a position nor a line of legal moves.
+    pub fn position_or_line(self, text: &str) -> Result<VariantPosition, LineError> {
+        // A FEN contains seven slashes; moves contain none.
+        if text.contains('/') || text.trim().eq_ignore_ascii_case("startpos") {
+            self.parse_position(text)
+        } else {
+            self.from_text(None, Some(text))
+        }
+    }
+
     /// Parses the value of a `FEN` tag: the starting position of a game of this variant. Accepts every form that
     /// [`parse_position`](Variant::parse_position) accepts. Returns the position, and `true` if castling rights were
     /// dropped because the king or the rook is not on its square. Many programs write such invalid rights.

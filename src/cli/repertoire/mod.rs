@@ -112,7 +112,7 @@ struct LineArgs {
 impl LineArgs {
     fn start(&self, variant: Variant) -> Result<VariantPosition, LineError> {
         let from = self.from.as_deref().unwrap_or_default();
-        position::fen_or_moves(variant, from)
+        variant.position_or_line(from)
     }
 
     fn max_ply(&self) -> Option<usize> {

@@ -551,6 +551,7 @@ impl FromStr for Change {
 /// let edit = script.line("1. e4 c5; set Nf3=70%; remove f4").unwrap().expect("two changes");
 /// assert_eq!(edit.changes.len(), 2);
 /// assert!(script.line("; remove Ke3").is_ok(), "whether moves are legal is seen later");
+/// assert!(script.line("startpos; remove e4").is_ok());
 /// assert!(script.line("e4 e4; remove-position").is_err());
 /// ```
 #[derive(Clone, Debug)]
@@ -599,9 +600,7 @@ impl Script {
         let (position, changes) = line.split_once(';').ok_or(ScriptError::NoChange)?;
         match position.trim() {
             "" => {}
-            // A FEN contains seven slashes, and a move contains none.
-            fen if fen.contains('/') => self.pos = self.variant.from_text(Some(fen), None)?,
-            moves => self.pos = self.variant.from_text(None, Some(moves))?,
+            position => self.pos = self.variant.position_or_line(position)?,
         }
         let changes = changes.split(';').map(str::trim);
         let changes = changes.filter(|change| !change.is_empty());
