@@ -188,8 +188,7 @@ fn all_packages_have_one_version() {
     for (file, package) in [
         ("Cargo.lock", "polybook"),
         ("fuzz/Cargo.lock", "polybook"),
-        ("python/Cargo.lock", "polybook"),
-        ("python/Cargo.lock", "polybook-python"),
+        ("Cargo.lock", "polybook-python"),
         ("python/Cargo.toml", "polybook-python"),
     ] {
         let wanted = format!("name = \"{package}\"\nversion = \"{version}\"\n");
