@@ -33,7 +33,7 @@ pub struct TreeMove {
     /// The weight of the move. For a database, this is the weight that the move would get in a book, before scaling.
     /// For an index, it is the number of games.
     pub weight: u64,
-    /// The results of the games, or `None` if the source stores only weights.
+    /// The results of the games in which the move was played, or `None` if the source stores only weights.
     pub results: Option<Results>,
     /// Whether the source contains the move. Otherwise, [`Replies`] or [`LinesOf`] added it.
     pub is_in_source: bool,
@@ -415,8 +415,8 @@ impl<S: MoveSource> SourceWrapper for EvaluatedSource<S> {
     }
 }
 
-/// A source that combines the moves of two inner sources. If both contain the same move, it returns the move with the
-/// data of the first source.
+/// A source that combines the moves of two inner sources. If both contain the same move, the data of the move come from
+/// the first source.
 #[derive(Debug)]
 pub struct Union<A, B>(pub A, pub B);
 
@@ -514,7 +514,7 @@ impl Limits {
     }
 
     /// Returns the moves of a position that are within the limits. `portion` is the estimated share of the whole tree
-    /// that follows the position, from 0 to 1. It is divided among the returned moves, to measure the progress.
+    /// that follows the position, from 0 to 1. This share is divided among the returned moves, to measure the progress.
     fn choices(
         &self,
         source: &impl MoveSource,
@@ -607,7 +607,7 @@ pub enum TreeEvent<'a> {
     },
     /// A move is visited.
     Move(Branch<'a>),
-    /// A variation begins. It is an alternative to the last move at the same depth.
+    /// A variation begins, which is an alternative to the last move at the same depth.
     Open,
     /// A variation ends.
     Close,
@@ -1036,15 +1036,15 @@ enum Expansion {
 }
 
 impl Expansion {
-    /// Creates the rule that a walk continues each position where it first reaches the position, in lines of at most
-    /// `plies` half-moves. `memory` is the memory budget.
+    /// Creates the rule that a walk continues from a position only where it first reaches the position, in lines of at
+    /// most `plies` half-moves. `memory` is the memory budget.
     fn first(plies: usize, memory: Memory) -> Expansion {
         let met = SpillingSet::new(memory);
         Expansion::First { met, plies }
     }
 
     /// Finds a shortest line to each position that the moves of `source` reach from `starts` within `limits`. Returns
-    /// the rule that a walk continues each position at the end of this line.
+    /// the rule that a walk continues from each position only at the end of this line.
     fn shortest(
         source: &impl MoveSource,
         starts: &[VariantPosition],

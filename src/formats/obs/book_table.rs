@@ -150,8 +150,8 @@ impl Pages<'_> {
         write_all_at(self.file, page, offset)
     }
 
-    /// Appends the bytes of `record` to `cell`. If the record is longer than `most` bytes, the cell contains only its
-    /// beginning, and the rest is written to separate pages.
+    /// Appends the bytes of `record` to `cell`. If the record is longer than `most` bytes, the cell contains only the
+    /// beginning of the record, and the rest is written to separate pages.
     fn put_payload(&mut self, cell: &mut Vec<u8>, record: &[u8], most: usize) -> io::Result<()> {
         if record.len() <= most {
             cell.extend_from_slice(record);
@@ -234,7 +234,7 @@ impl BTree {
         Ok(())
     }
 
-    /// Adds `cell` to the last page of `level`. If this page is full, writes it, and adds the cell to a new one.
+    /// Adds `cell` to the last page of `level`. If this page is full, writes it and adds the cell to a new page.
     fn push(&mut self, pages: &mut Pages<'_>, level: usize, cell: &[u8]) -> io::Result<()> {
         if level == self.levels.len() {
             let interior = match self.kind {

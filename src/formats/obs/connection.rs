@@ -199,8 +199,7 @@ fn states_of(resolved: &Path) -> Result<[Option<FileState>; 2]> {
 }
 
 /// Opens a database read-only, without locks and without creating files next to it. The caller must make sure that no
-/// other program has the database open: without locks, this program would not notice if the other program changed the
-/// database during a read.
+/// other program has the database open, because a change during a read would not be noticed without locks.
 #[cfg(unix)]
 pub(super) fn open_unshared(path: &Path) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
@@ -209,16 +208,16 @@ pub(super) fn open_unshared(path: &Path) -> rusqlite::Result<Connection> {
     Connection::open_with_flags(uri_without_locks(path), flags)
 }
 
-/// Opens a database read-only and without locks. The caller must make sure that no other program has the database open:
-/// without locks, this program would not notice if the other program changed the database during a read.
+/// Opens a database read-only and without locks. The caller must make sure that no other program has the database open,
+/// because a change during a read would not be noticed without locks.
 #[cfg(windows)]
 pub(super) fn open_unshared(path: &Path) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     Connection::open_with_flags(path, flags)
 }
 
-/// Returns a URI of the database for SQLite. With this URI, SQLite reads the database without locks, and creates no
-/// files next to it. Returns `None` if SQLite must use locks.
+/// Returns a URI with which SQLite reads the database without locks and creates no files next to it. Returns `None` if
+/// SQLite must use locks.
 ///
 /// To read a database in WAL mode, SQLite normally creates a write-ahead log (`-wal`) and an index of this log (`-shm`)
 /// next to the database. If neither file exists, no other program has the database open, and the database file contains
@@ -295,7 +294,8 @@ pub(super) struct PooledConnection {
 
 impl PooledConnection {
     /// Limits the memory for sorting rows with this connection to `memory.bytes`. The limit is at least [`MIN_CACHE`]
-    /// and at most [`MAX_CACHE`]. Rows that do not fit into this memory go to temporary files in `memory.temp_dir`.
+    /// and at most [`MAX_CACHE`]. Rows that do not fit into this memory are written to temporary files in
+    /// `memory.temp_dir`.
     ///
     /// # Errors
     ///

@@ -43,8 +43,8 @@ pub struct Obs {
 
 /// Returns `true` if the file at `path` is an OOBS database.
 ///
-/// Reads the file without locks. With locks, SQLite would create files next to a database in WAL mode. The caller must
-/// make sure that no other program has the file open.
+/// Reads the file without locks, because SQLite would otherwise create files next to a database in WAL mode. The caller
+/// must make sure that no other program has the file open.
 ///
 /// # Errors
 ///
@@ -211,8 +211,8 @@ impl Obs {
     /// Returns the moves of a position, sorted by number of games in descending order. The result includes inactive
     /// moves, which must not be played.
     ///
-    /// A database may contain a position under several EPDs, because programs write some fields of an EPD differently.
-    /// The results under all these EPDs are added up. The returned rows contain the EPD that
+    /// A database may contain a position under several EPDs, because programs write some fields of an EPD in different
+    /// ways. The results under all these EPDs are added up. The returned rows contain the EPD that
     /// [`write_epd`](crate::chess::position::write_epd) writes.
     ///
     /// # Errors

@@ -14,7 +14,7 @@ use crate::{
 /// other rows of `Info` and all rows of the table `Book`.
 pub(super) const CHECKSUM: &str = "Checksum";
 
-/// An error in the content or structure of an OOBS database. It becomes the source of an [`Error::Format`].
+/// An error in the content or structure of an OOBS database. Such an error becomes the source of an [`Error::Format`].
 #[derive(Clone, PartialEq, Eq, Debug, ThisError)]
 #[non_exhaustive]
 pub enum ObsError {

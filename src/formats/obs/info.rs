@@ -25,8 +25,8 @@ const STANDARD: &str = "standard";
 /// polybook follows.
 const GENERATOR: &str = "polybook ";
 
-/// The separator between the values of different databases in the table `Info` of a merged database. It can occur in
-/// two rows: `Options` (the options with which each database was made) and `Dropped` (the move filter of each
+/// The separator between the values of different databases in the table `Info` of a merged database. The separator can
+/// occur in two rows: `Options` (the options with which each database was made) and `Dropped` (the move filter of each
 /// database).
 const OPTION_SEPARATOR: &str = " | ";
 
@@ -104,8 +104,8 @@ impl Info {
     }
 
     /// Writes the description to the table `Info`. `rows` is the number of rows in the table `Book`. `checksum` is the
-    /// checksum of the rows of `Book`. The function adds the rows of `Info` to the checksum, and writes the result as
-    /// the last row of `Info`.
+    /// checksum of the rows of `Book`. The rows of `Info` are added to this checksum, and the result is written as the
+    /// last row of `Info`.
     pub(super) fn write(
         &self,
         db: &Connection,

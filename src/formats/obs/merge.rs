@@ -271,8 +271,8 @@ impl PartialEq for ByMove {
 
 impl Eq for ByMove {}
 
-/// A buffer for the rows of one position. When the position is complete, it sorts the rows by number of games in
-/// descending order, and passes them to a [`RowCollector`].
+/// A buffer for the rows of one position. When the position is complete, its rows are sorted by number of games in
+/// descending order, and passed to a [`RowCollector`].
 struct PositionRows {
     /// The rows of the position except `last`.
     rows: TextSorter,

@@ -86,7 +86,7 @@ pub struct SkippedRows {
 pub(crate) const NOT_LEGAL: &str = "this is not a legal move in the position";
 
 impl SkippedRows {
-    /// Counts `row` as skipped. `reason` is the reason why the row is skipped. If it is the first skipped row, also
+    /// Counts `row` as skipped. `reason` is the reason why the row is skipped. If this is the first skipped row, also
     /// stores a description of the row and the reason.
     pub(crate) fn row(&mut self, row: &ObsRow, reason: &str) {
         self.rows += 1;
@@ -131,19 +131,18 @@ pub fn legal_move<P: Rules>(pos: &P, text: &str) -> Option<BookMove> {
 /// contains that many games, and sums of values up to this maximum cannot overflow.
 pub(super) const MAX_GAMES_PER_ROW: i64 = 1 << 36;
 
-/// An upper bound on the length of an EPD in characters, including counters and operations. A longer string is not
-/// parsed.
+/// The maximum length of an EPD in characters, including counters and operations. A longer string is not parsed.
 const MAX_EPD_LENGTH: usize = 1 << 10;
 
-/// An upper bound on the length of a move in characters. A longer string is not parsed.
+/// The maximum length of a move in characters. A longer string is not parsed.
 const MAX_MOVE_LENGTH: usize = 1 << 6;
 
 /// The SQL queries that read [`ObsRow`]s from one database. The text of the queries depends on the tables and columns
 /// of the database.
 #[derive(Debug)]
 pub(super) struct Queries {
-    /// The query that returns all rows, in the order of the table, with the columns of an [`ObsRow`]. It does not use
-    /// an SQL index, because the checksum of the database does not cover indexes.
+    /// The query that returns all rows, in the order of the table, with the columns of an [`ObsRow`]. The query does
+    /// not use an SQL index, because the checksum of the database does not cover indexes.
     pub select: String,
     /// The query `select` for use with a condition or an order, for which SQLite may use an SQL index.
     pub indexed: String,
@@ -234,7 +233,7 @@ const EPD_SPELLING_FUNCTION: &str = "polybook_epd";
 /// position and the move, and returns NULL if the move is not legal.
 const MOVE_SPELLING_FUNCTION: &str = "polybook_move";
 
-/// Defines two SQL functions on the connection `db`. They convert EPDs and moves of `variant` to the spelling that
+/// Defines two SQL functions on the connection `db`, which convert EPDs and moves of `variant` to the spelling that
 /// polybook writes. Other programs use other spellings. For example, they write an en passant square to which no pawn
 /// can capture, or castling as a move of the king to the rook's square.
 pub(super) fn add_spelling(db: &Connection, variant: Variant) -> rusqlite::Result<()> {
@@ -443,8 +442,8 @@ pub struct Rows {
     chunks: Option<Feed<Chunk>>,
     reader: Option<JoinHandle<()>>,
     interrupt: InterruptHandle,
-    /// The connection of the thread. It returns to the pool after the thread has ended, so that the next user of the
-    /// connection is not interrupted.
+    /// The connection of the thread. The connection returns to the pool after the thread has ended, so that the next
+    /// user of the connection is not interrupted.
     db: Option<Arc<Mutex<PooledConnection>>>,
 }
 

@@ -103,7 +103,7 @@ impl ObsWriter {
     /// sorted by EPD, then by number of games in descending order.
     ///
     /// Sorts within the memory budget `memory`, and uses all threads of the current rayon pool. `meter` shows the
-    /// progress. `meter` must have a total, half of which is for finding the positions, and half for writing the rows.
+    /// progress, and must have a total, half of which is for finding the positions, and half for writing the rows.
     /// Returns a summary and the finished output, which the caller must rename to its target.
     ///
     /// # Errors
@@ -363,7 +363,7 @@ pub(super) const SETTINGS: &str = "
     PRAGMA synchronous = OFF;";
 
 /// The SQL statement that stores the largest ID of the table `Book`, after which `AUTOINCREMENT` continues. Like SQLite
-/// itself, it stores nothing if the table has no rows.
+/// itself, the statement stores nothing if the table has no rows.
 const LAST_ID: &str = "INSERT INTO sqlite_sequence (name, seq) SELECT 'Book', ?1 WHERE ?1 > 0";
 
 /// The size in bytes at which a block of rows is sent to the thread that writes rows.
@@ -429,7 +429,7 @@ impl RowBlock {
     }
 }
 
-/// A collector of the rows of a new database. It sends the rows in blocks to the thread that writes them.
+/// A collector of the rows of a new database, which sends the rows in blocks to the thread that writes them.
 pub(super) struct RowCollector<'a> {
     blocks: &'a Feeder<RowBlock>,
     block: RowBlock,
@@ -499,7 +499,7 @@ impl RowCollector<'_> {
 /// draws and losses.
 const LONGEST_NUMBER: usize = 10;
 
-/// An encoder of positions with their moves and results. It reuses its buffers from one position to the next.
+/// An encoder of positions with their moves and results. The encoder reuses its buffers from one position to the next.
 #[derive(Default, Debug)]
 pub(super) struct Packer {
     packed: Vec<u8>,

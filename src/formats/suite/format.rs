@@ -192,7 +192,8 @@ pub struct SuiteCheck {
 }
 
 impl SuiteCheck {
-    /// The maximum number of faults that a check describes. It limits the memory for a file with faults in every line.
+    /// The maximum number of faults that a check describes. This maximum limits the memory for a file with faults in
+    /// every line.
     pub const MAX_FAULTS: usize = 1000;
 }
 

@@ -23,8 +23,8 @@ use crate::{
     task,
 };
 
-/// The length in bytes of the prefix of an encoded line. The prefix identifies the last position of the line. It
-/// consists of the number of the variant and a 64-bit hash.
+/// The length in bytes of the prefix of an encoded line. The prefix identifies the last position of the line by the
+/// number of the variant and a 64-bit hash.
 const PREFIX_SIZE: usize = 1 + size_of::<u64>();
 
 /// The opening line of a game, encoded as bytes. The line contains the first moves of the game, or the moves that
@@ -393,7 +393,7 @@ impl LineEnd {
     }
 
     /// Calls `f` with each line of the group and the results of its games. The caller must call
-    /// [`end_line`](LineEnd::end_line) first, because the line whose games were added last is not in the group before.
+    /// [`end_line`](LineEnd::end_line) first, because otherwise the line whose games were added last is missing.
     fn for_each_line(&self, mut f: impl FnMut(&CountedLine<'_>) -> Result<()>) -> Result<()> {
         let mut texts = self.lines.reader(0);
         while let Some(text) = texts.read_text()? {
@@ -486,7 +486,7 @@ impl<'a> CountedLine<'a> {
         Variant::ALL[usize::from(self.end[0])]
     }
 
-    /// Returns bytes that identify the starting position of the line. They are eight null bytes for the starting
+    /// Returns bytes that identify the starting position of the line. The result is eight null bytes for the starting
     /// position of standard chess, otherwise the number of the variant and the FEN or EPD. A
     /// [`SourceSuite`](super::SourceSuite) also encodes its first starting position as eight null bytes.
     fn start_bytes(&self) -> Vec<u8> {

@@ -80,7 +80,7 @@ pub struct Suite {
     /// Whether to write the move counters in EPDs, as the operations `hmvc` and `fmvn`. If several lines lead to a
     /// position, the EPD contains the smallest counters.
     pub opcodes: bool,
-    /// The positions in which lines start. Empty for the starting position of the variant.
+    /// The positions in which lines start, or an empty list for the starting position of the variant.
     pub starts: Vec<VariantPosition>,
 }
 

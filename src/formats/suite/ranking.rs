@@ -18,9 +18,9 @@ use crate::{
 /// A line or a position that may become an entry of a suite, depending on its rank.
 #[derive(Clone, Debug)]
 pub(super) struct Candidate<'a> {
-    /// The text of the entry: movetext or an EPD. It must not contain null bytes.
+    /// The text of the entry: movetext or an EPD. The text must not contain null bytes.
     pub text: &'a str,
-    /// Bytes that identify the starting position of the entry. The caller chooses them.
+    /// Bytes, chosen by the caller, that identify the starting position of the entry.
     pub start: &'a [u8],
     /// The identities (hashes) of the positions of a line, from the first to the last, or the identity of a single
     /// position. The random order of a suite depends on the identities rather than on the text, which contains move
@@ -71,8 +71,8 @@ pub(super) struct Ranking<'a> {
     by_position: Option<TextSorter>,
 }
 
-/// The length in bytes of the identity hash of a candidate's last position. In the field `by_position` of a
-/// [`Ranking`], this identity precedes each encoded candidate.
+/// The length in bytes of the identity hash of a candidate's last position. This identity precedes each encoded
+/// candidate in the field `by_position` of a [`Ranking`].
 const IDENTITY_SIZE: usize = size_of::<u64>();
 
 /// The length in bytes of the sort key that precedes an encoded candidate.

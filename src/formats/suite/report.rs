@@ -80,7 +80,7 @@ type LineKey = (usize, u64, u64);
 
 #[derive(Debug)]
 struct SuiteEntry {
-    /// The number of the entry, from 1. Entries that cannot be parsed are numbered too.
+    /// The number of the entry, from 1. Entries that cannot be parsed are also numbered.
     number: usize,
     /// The number of the line of text that contains a position, or of the game that contains a line of moves, from 1.
     place: usize,
@@ -435,10 +435,9 @@ impl SuiteFile {
         game
     }
 
-    /// Writes a copy of the suite without its one-sided entries to `file`, and commits the file, which means that it is
-    /// renamed to its target. Returns the number of entries that were written. An entry is one-sided if one color won
-    /// all games from its last position, and `report` contains at least [`ReportOptions::min_pairs`] pairs of such
-    /// games.
+    /// Writes a copy of the suite without its one-sided entries to `file`, and commits the file: renames it to its
+    /// target. Returns the number of entries that were written. An entry is one-sided if one color won all games from
+    /// its last position, and `report` contains at least [`ReportOptions::min_pairs`] pairs of such games.
     ///
     /// Use [`begin_suite`](super::begin_suite) to create `file`.
     ///

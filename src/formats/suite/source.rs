@@ -31,8 +31,8 @@ use crate::{
     storage::sort::{Memory, SpillingSet, TextSorter},
 };
 
-/// A function that returns White's wins, draws and losses in the games that reached a position. It returns `None` if
-/// the book or database from which the suite is made has no results for the position.
+/// A function that returns White's wins, draws and losses in the games that reached a position. The function returns
+/// `None` if the book or database from which the suite is made has no results for the position.
 pub(crate) type ResultsOf<'a> = &'a dyn Fn(&Keyed<VariantPosition>) -> Result<Option<Results>>;
 
 /// Advice for error messages about a suite: how to get more or fewer moves from the book or database from which the
@@ -166,8 +166,8 @@ impl<S: MoveSource> SourceSuite<'_, S> {
     }
 
     /// Returns the error for a search that stopped because it had extended [`MAX_EXTENDED_LINES`] lines. `found` is the
-    /// number of lines of the required length that it found. `longest` is the length in half-moves of the longest line
-    /// that it examined.
+    /// number of lines of the required length that were found, and `longest` is the length in half-moves of the longest
+    /// line that was examined.
     fn search_stopped(&self, path: &Path, found: u64, longest: usize) -> Error {
         let (plies, least) = (half_moves(&self.suite.plies), self.suite.plies.start());
         let reason = match found {
@@ -605,8 +605,8 @@ impl PositionPaths {
 /// that exceed the memory budget are spilled to temporary files.
 struct Level {
     /// The paths, encoded as: the identity of the position, the number and the identities of the earlier positions, the
-    /// move counters, the weight, the portion, whether the last move changes no material, the position, and the
-    /// opening. Sorting the encoded paths groups them by position.
+    /// move counters, the weight, the portion, whether the last move is neither a capture nor a promotion, the
+    /// position, and the opening. Sorting the encoded paths groups them by position.
     texts: TextSorter,
 }
 

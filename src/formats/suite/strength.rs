@@ -37,8 +37,9 @@ impl Sprt {
     /// iteration that calculates the log-likelihood ratio may not converge.
     const MAX_ELO: f64 = 200.0;
 
-    /// Creates a test. `alpha` is the probability that the test accepts H1 if H0 is true, and `beta` the probability
-    /// that it accepts H0 if H1 is true.
+    /// Creates a test. `alpha` is the probability that the test accepts H1 if H0 is true, and `beta` is the probability
+    /// that it accepts H0 if H1 is true. H0 and H1 are the hypotheses that the difference in strength is `elo0` or
+    /// `elo1`.
     ///
     /// # Errors
     ///
@@ -178,7 +179,8 @@ const NORMALIZED_ELO: f64 = 800.0 / LN_10;
 const DEVIATIONS_95: f64 = 1.959_963_984_540_054;
 
 impl Strength {
-    /// Estimates the strength of a player from pairs of games or, if there are none, from single games.
+    /// Estimates the difference in strength between two players from pairs of games or, if there are no pairs, from
+    /// single games.
     pub(super) fn estimate(pairs: Pentanomial, games: Wdl, sprt: Option<&Sprt>) -> Strength {
         if pairs.pairs() > 0 {
             Strength::of_counts(Sample::Pairs, &pairs.0, sprt)
@@ -188,8 +190,8 @@ impl Strength {
         }
     }
 
-    /// Estimates the strength of a player. `counts` contains how often each possible number of points occurred, in
-    /// ascending order of points.
+    /// Estimates the difference in strength between two players from the results of one of them. `counts` contains how
+    /// often each possible number of points occurred, in ascending order of points.
     fn of_counts(sample: Sample, counts: &[u64], sprt: Option<&Sprt>) -> Strength {
         let Some(observed) = Distribution::new(counts.iter().map(|count| *count as f64)) else {
             return Strength::default();
