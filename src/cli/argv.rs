@@ -1,5 +1,6 @@
-//! Accepts polyglot's spelling of options with a single dash, such as `-pgn FILE` for `--pgn FILE`, so that scripts
-//! written for polyglot continue to work, and the spelling of commands that front-ends use.
+//! Accepts old spellings of the command line: polyglot's options with a single dash, such as `-pgn FILE` for `--pgn
+//! FILE`, so that scripts written for polyglot continue to work, and the old names of commands that chess front-ends
+//! use.
 //!
 //! Only the commands that exist in polyglot accept long options with a single dash.
 
@@ -14,16 +15,16 @@ use shakmaty::Color;
 /// The commands that exist in both polybook and polyglot. They accept long options with a single dash.
 pub const POLYGLOT_COMMANDS: [&str; 4] = ["make-book", "merge-book", "info-book", "dump-book"];
 
-/// The arguments that combine the short options `-q` and `-h`. They have a single dash and several letters, like
-/// polyglot's long options, but are not long options.
+/// The arguments that combine the short options `-q` and `-h`. They look like polyglot's long options, because they
+/// have a single dash and several letters.
 const SHORT_BUNDLES: [&str; 2] = ["-qh", "-hq"];
 
-/// The prefix for the names of options in polyglot's spelling, such as `-pgn`. It is needed to generate a completion
-/// script, because clap cannot define long options with a single dash.
+/// The prefix for the names of options in polyglot's spelling, such as `-pgn`, while a completion script is generated.
+/// It is needed because clap cannot define long options with a single dash.
 pub const OLD_SPELLING: &str = "old-spelling-";
 
-/// Changes a completion script: removes the prefix [`OLD_SPELLING`] from the names of options, and gives these options
-/// a single dash.
+/// Gives options in polyglot's spelling a single dash in a completion script, by removing the prefix [`OLD_SPELLING`]
+/// from their names.
 pub fn single_dashes(script: &str) -> String {
     script
         .replace(&format!("--{OLD_SPELLING}"), "-")
@@ -71,11 +72,12 @@ pub fn modernized(args: Vec<OsString>, cli: &Command) -> Vec<OsString> {
     modern
 }
 
-/// The commands whose old spelling front-ends use: their old and their new names.
+/// The old and the new names of commands that chess front-ends call by their old names.
 const RENAMED: [(&str, &str); 3] = [("games", "games"), ("game", "games"), ("moves", "show")];
 
-/// Rewrites the old spelling of a command in [`RENAMED`]: `games --leveldb DIR` becomes `games DIR`, `moves --leveldb DIR`
+/// Rewrites a command in its old form to its new form: `games --leveldb DIR` becomes `games DIR`, `moves --leveldb DIR`
 /// becomes `show DIR`, and `game --leveldb DIR 7` becomes `games DIR --pgn --id 7`. Returns other arguments unchanged.
+/// [`RENAMED`] lists the commands.
 pub fn renamed(args: Vec<OsString>) -> Vec<OsString> {
     let is_word = |arg: &OsString| !arg.to_string_lossy().starts_with('-');
     let at = args.iter().skip(1).position(is_word).map(|at| at + 1);
@@ -106,7 +108,8 @@ pub fn renamed(args: Vec<OsString>) -> Vec<OsString> {
     renamed
 }
 
-/// The commands whose repertoire has a side: the first word, and the second one of a subcommand.
+/// The commands that take a repertoire with a side. An element contains the name of the command, and the name of the
+/// subcommand if there is one.
 const SIDED: [&[&str]; 5] = [
     &["tree"],
     &["repertoire", "check"],
@@ -115,8 +118,9 @@ const SIDED: [&[&str]; 5] = [
     &["repertoire", "cards"],
 ];
 
-/// Rewrites the side that follows a repertoire: in the commands that have the option `--color`, `FILE:white` becomes
-/// `FILE --color=white`. Returns the arguments unchanged if they contain `--color`, or if a file `FILE:white` exists.
+/// Rewrites a side that follows the path of a repertoire as an option: in the commands that have the option `--color`,
+/// `FILE:white` becomes `FILE --color=white`. Returns the arguments unchanged if they contain `--color`, or if a file
+/// with the name `FILE:white` exists.
 pub fn with_color_of_source(args: Vec<OsString>) -> Vec<OsString> {
     let is_sided = |command: &&[&str]| words(&args).take(command.len()).eq(command.iter().copied());
     let has_color = |arg: &OsString| {
@@ -175,15 +179,15 @@ fn with_two_dashes(arg: OsString) -> OsString {
     spelled
 }
 
-/// Returns the name of a long option, without its dashes. Returns `None` if a value follows the name after `=`, or if
-/// the argument is not a long option.
+/// Returns the name of a long option without its dashes. Returns `None` if the argument is not a long option, or if it
+/// contains a value after `=`.
 fn long_name(arg: &OsStr) -> Option<&str> {
     let name = arg.to_str()?.strip_prefix("--")?;
     (!name.is_empty() && !name.contains('=')).then_some(name)
 }
 
-/// Gives the option names in an error message the spelling that the user chose, such as `-pgn` instead of `--pgn`.
-/// `args` are the arguments of the program.
+/// Gives the options in an error message the spelling that the user chose, such as `-pgn` instead of `--pgn`. `args`
+/// are the arguments of the program.
 pub fn as_written(message: &str, args: &[OsString]) -> String {
     args.iter()
         .filter_map(|arg| arg.to_str()?.split('=').next())

@@ -1,4 +1,5 @@
-//! `polybook completions` and `polybook man`. Their output is generated from the definitions of the commands.
+//! `polybook completions` and `polybook man`: print completion scripts and manual pages, which are generated from the
+//! definitions of the commands.
 
 use std::{
     fs,
@@ -59,9 +60,8 @@ pub fn completions(args: &CompletionsArgs) -> anyhow::Result<()> {
     terminal::print(&script)
 }
 
-/// Changes `script`, a bash completion script that clap generated, and returns the changed script. With it, bash
-/// completes file names for the commands that take files. With clap's script, bash would complete only the options of
-/// these commands.
+/// Makes `script`, a bash completion script that clap generated, complete file names for the commands that take files.
+/// Returns the changed script. Without the change, bash would complete only the options of these commands.
 fn with_files(script: &str) -> String {
     const FIRST_WORD: &str = "|| ${COMP_CWORD} -eq 2 ]]";
     const NO_OPTION: &str = "            COMPREPLY=( $(compgen -W \"${opts}\" -- \"${cur}\") )";
@@ -81,11 +81,11 @@ fn with_files(script: &str) -> String {
     lines.collect()
 }
 
-/// Adds a second spelling of each long option to `command`, the definition of a command: `-name`, as polyglot spells
-/// it, in addition to `--name`. The changed definition is used only to generate the completion script.
+/// Adds polyglot's spelling `-name` of each long option `--name` to `command`, the definition of a command. The result
+/// is used only to generate a completion script.
 ///
-/// clap cannot define long options with a single dash, so the names of these options get a prefix.
-/// [`single_dashes`](argv::single_dashes) later removes the prefix from the script.
+/// clap cannot define long options with a single dash, so the names of these options get a prefix, which
+/// [`single_dashes`](argv::single_dashes) later removes from the script.
 fn with_old_spellings(command: Command) -> Command {
     let old = |arg: &Arg| {
         let name = format!("{}{}", argv::OLD_SPELLING, arg.get_long()?);

@@ -107,8 +107,8 @@ pub struct Args {
     resources: ResourceArgs,
 }
 
-/// The phrase that names opening suites and their file extensions in error messages. An opening suite is a list of
-/// openings for games between engines.
+/// The phrase for opening suites, with their file extensions, in error messages. An opening suite is a list of openings
+/// from which engines play games.
 const SUITES: &str = "outputs that are suites (.pgn or .epd)";
 
 /// An output format of `polybook convert`.
@@ -318,8 +318,9 @@ fn refuse_unused(args: &Args, format: TargetFormat) -> Result<(), Usage> {
     args.suite.refuse_unused(format == TargetFormat::Pgn)
 }
 
-/// Returns the format in which `polybook convert` writes its output. This is the value of `--format` or, without this
-/// option, the format for the extension of the output's file name. Returns an error if no format has this extension.
+/// Returns the format in which `polybook convert` writes its output: the value of `--format` or, without this option,
+/// the format that the extension of the output's file name implies. Returns an error if the extension implies no
+/// format.
 fn format(args: &Args) -> Result<TargetFormat, Usage> {
     if let Some(format) = args.format {
         return Ok(format);
@@ -339,9 +340,8 @@ fn format(args: &Args) -> Result<TargetFormat, Usage> {
     })
 }
 
-/// Returns the default filter of moves for an output in the format `format`. The default applies if the user gave no
-/// options that filter moves. Tables contain every move. Books and suites contain the moves that `make-book` keeps by
-/// default.
+/// Returns the filter for the moves in an output of the given format that applies if the user gave no options to filter
+/// moves. Tables then contain every move, and books and suites contain the moves that `make-book` keeps by default.
 fn default_filter(format: TargetFormat) -> MoveFilter {
     match format {
         TargetFormat::Bin | TargetFormat::Pgn | TargetFormat::Epd => MoveFilter::default(),
@@ -349,9 +349,9 @@ fn default_filter(format: TargetFormat) -> MoveFilter {
     }
 }
 
-/// Returns a warning if the converted database lacks moves without which the output is incomplete, otherwise `None`. A
-/// database lacks moves if it was made with an option such as `--min-game`. A book that is made from it then lacks
-/// these moves, too, and a suite contains numbers of games that are too low.
+/// Returns a warning if the converted database lacks moves that the output should contain, otherwise `None`. A database
+/// lacks moves if it was made with an option such as `--min-game`. A book made from it then lacks these moves, too, and
+/// the numbers of games in a suite are too low.
 ///
 /// `info` says with which options the database was made. `kept` is the filter for the moves of the output.
 fn missing(info: &Info, format: TargetFormat, kept: &MoveFilter) -> Option<String> {

@@ -153,22 +153,21 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     Err(ExitOne.into())
 }
 
-/// The differences between two books in one position, and the position itself. A book stores only a hash of each
-/// position, so the position is known only if a line of one of the books leads to it. Otherwise it is `None`.
+/// The differences between two books in one position, with the position itself. A book stores only a hash of each
+/// position, so the position is `None` unless a line of one of the books leads to it.
 type Difference = (PositionDifference, Option<VariantPosition>);
 
 /// The differences between two books in one position, prepared for printing: the moves that differ, the position, and
-/// the evaluation after each of these moves. The position is `None` if no line of one of the books leads to it. An
-/// evaluation is `None` if it is unknown.
+/// the evaluation after each of these moves. The position is `None` unless a line of one of the books leads to it. An
+/// unknown evaluation is `None`.
 type ShownDifference = (
     PositionDifference,
     Option<VariantPosition>,
     Vec<Option<Eval>>,
 );
 
-/// Returns the evaluation of the position after the move `mv` in `pos`. Looks it up in the store `evals`. Returns
-/// `None` if the store does not contain that position, or if the move is illegal. Also returns `None` if `evals` or
-/// `pos` is `None`.
+/// Returns the evaluation of the position after the move `mv` in `pos`, from the store of evaluations `evals`. Returns
+/// `None` if the store does not contain that position, if the move is illegal, or if `evals` or `pos` is `None`.
 fn evaluated(
     evals: Option<&Evals>,
     pos: Option<&VariantPosition>,
@@ -180,9 +179,9 @@ fn evaluated(
     mv.to_move(pos).map_or(Ok(None), |mv| evals.after(pos, mv))
 }
 
-/// Pairs each difference with the position in which it occurs. `positions` finds the position by its key. If the
-/// position is found, removes from the difference the moves that differ only in the notation of castling. Omits the
-/// difference if no move is left.
+/// Pairs each difference with the position in which it occurs. `positions` finds the position by its key. If it is
+/// found, moves that differ only in the notation of castling are removed from the difference, which is omitted if no
+/// move is left.
 fn locate_differences<'a>(
     differences: impl Iterator<Item = polybook::Result<PositionDifference>> + 'a,
     mut positions: FoundPositions<'a>,

@@ -20,13 +20,14 @@ use super::{
     usage::Usage,
 };
 
-/// The environment variable with the token.
+/// The environment variable that contains the token for Lichess.
 const TOKEN: &str = "LICHESS_TOKEN";
 
-/// The environment variable with the address of a server on this computer that replaces the services in tests.
+/// The environment variable that contains the address of a server on this computer, which replaces Lichess and
+/// Chess.com in tests.
 const SERVER: &str = "POLYBOOK_DOWNLOAD_SERVER";
 
-/// The conditions that the services can evaluate.
+/// The conditions that Lichess and Chess.com can evaluate themselves.
 #[derive(Clone, Debug)]
 pub struct OfServices;
 
@@ -170,7 +171,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     }
 }
 
-/// Makes a signal such as Ctrl-C write the games that are complete before the program ends.
+/// Makes a signal such as Ctrl-C first write the games that have been received completely, and then end the program.
 fn keep_when_interrupted(collected: Collected, out: String) {
     signals::before_end(move || match collected.keep() {
         Ok(Some(new @ 1..)) => {

@@ -22,7 +22,7 @@ use super::{
     usage::Usage,
 };
 
-/// An upper bound on the memory that the parsed changes of a script need, in bytes per byte of the script. A script is
+/// An upper bound on the memory for the parsed changes of a script, in bytes per byte of the script. A script is
 /// rejected if its changes might exceed the memory budget.
 const MEMORY_PER_BYTE: usize = 32;
 
@@ -166,7 +166,7 @@ pub fn run(args: Args, context: Context) -> anyhow::Result<()> {
     context.report(&text, args.json, document)
 }
 
-/// Returns a message which says that the header of the edited book at `path` does not mention the edit.
+/// Returns a message that the header of the edited book at `path` does not mention the edit.
 pub(super) fn unmarked(path: impl Display) -> String {
     format!(
         "{path}: the header has no room for the line \"Edited by polybook\": shorten its comment with pgheader -c\n"
@@ -174,9 +174,12 @@ pub(super) fn unmarked(path: impl Display) -> String {
 }
 
 /// Returns all changes that the user requested: first those in options, then those in the file that `--script` names.
-/// Moves are read by the rules of `variant`. `only` is the variant in the book's header, or `None` if the header does
-/// not name exactly one. It is used in the error message for a FEN of Chess960, which says so if the book contains only
-/// standard chess.
+/// Moves are read by the rules of `variant`.
+///
+/// `only` is the variant in the book's header, or `None` if the header names none or several. If it is standard chess,
+/// the error message for a FEN of Chess960 says so.
+///
+/// # Errors
 ///
 /// Returns an error if a position or a line of the script cannot be parsed.
 fn edits(

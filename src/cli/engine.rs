@@ -155,11 +155,15 @@ pub fn run(args: Args, context: Context) -> anyhow::Result<()> {
 }
 
 /// Opens `argument` as a source of moves for the engine. The argument is an index, a counts directory, a PGN file, a
-/// book or an OOBS database. A PGN file is a repertoire if `color`, the only color that the source is for, is given. For
-/// any other PGN file, opens the file's index in the user's cache, and builds this index first if it does not exist.
-/// `filters` selects the games of an index, and `opener` contains the settings for opening the source. Also returns
-/// `true` if the source contains results of games. Returns an error if a name in `filters` occurs in no game of the
-/// index.
+/// book or an OOBS database. Also returns `true` if the source contains results of games.
+///
+/// If the source is only for one color, `color` is this color, and a PGN file is read as a repertoire. For any other
+/// PGN file, opens the file's index in the user's cache, and first builds this index if it does not exist. `filters`
+/// selects the games of an index, and `opener` contains the settings for opening the source.
+///
+/// # Errors
+///
+/// Returns an error if the source cannot be opened, or if a name in `filters` occurs in no game of the index.
 fn opened(
     argument: &Path,
     color: Option<Color>,

@@ -1,5 +1,5 @@
-//! Ends a failed command with one line on standard error and an exit status. Error messages of clap, which are
-//! several paragraphs long, are shortened to one line that keeps clap's tips.
+//! Ends a failed command with one line on standard error and an exit status. The error messages of clap, which have
+//! several paragraphs, are shortened to one line that keeps clap's tips.
 
 use std::{
     env,
@@ -26,9 +26,9 @@ use super::{
     usage::{EXPLORER_DIR, Usage},
 };
 
-/// Handles `err`, which clap returned for the command line `args`. clap also returns an error if the user requested the
-/// help or the version. In this case, prints the requested text and returns `Ok`. Otherwise, returns a [`Usage`] error
-/// that describes the user's mistake in one line.
+/// Handles the error `err` with which clap refused the command line `args`. Returns a [`Usage`] error that describes
+/// the user's mistake in one line. clap also returns an error if the user requested the help or the version; in this
+/// case, prints the requested text and returns `Ok`.
 pub fn command_line(err: &clap::Error, args: &[OsString]) -> anyhow::Result<()> {
     match err.kind() {
         ClapErrorKind::DisplayHelp | ClapErrorKind::DisplayVersion => {
@@ -48,7 +48,7 @@ const INTERRUPTED: u8 = 130;
 static LAST_PANIC: Mutex<String> = Mutex::new(String::new());
 
 /// Whether each panic is reported as soon as it happens. The server sets this flag, because it continues after a panic.
-/// If the flag is not set, a command reports a panic when the command ends.
+/// Otherwise, a panic is reported when the command ends.
 static REPORTS_AT_ONCE: AtomicBool = AtomicBool::new(false);
 
 /// Runs a command and returns the exit status of the program. If the command fails, prints its error as one line.
@@ -75,8 +75,8 @@ pub fn without_backtraces(command: impl FnOnce() -> anyhow::Result<()>) -> u8 {
     }
 }
 
-/// Makes polybook report every panic as soon as it happens, and not only at the end of the program. The server calls
-/// this function, because it continues after a panic in a request.
+/// Makes polybook report every panic as soon as it happens instead of at the end of the program. The server calls this
+/// function, because it continues after a panic in a request.
 #[cfg(feature = "serve")]
 pub fn report_panics_at_once() {
     REPORTS_AT_ONCE.store(true, Ordering::Relaxed);
@@ -88,7 +88,7 @@ fn last_panic() -> MutexGuard<'static, String> {
 
 /// Returns the message that reports a panic to the user. `message` is the text of the panic, or empty for the panic in
 /// [`LAST_PANIC`]. The returned message contains the source location only if `message` is the text of this last panic,
-/// because no other location is known.
+/// because the locations of other panics are unknown.
 fn internal_error(message: &str) -> String {
     let last = last_panic();
     let panic = if last.starts_with(message) {
@@ -108,21 +108,21 @@ fn described(panic: &PanicHookInfo<'_>) -> String {
     }
 }
 
-/// An error that ends a command with exit status 1 without a message. The output already contains the reason: `diff`
-/// has found a difference, or `verify` has reported the faults of several files.
+/// An error that ends a command with exit status 1 without a message, because the output already contains the reason:
+/// `diff` has found a difference, or `verify` has reported the faults of several files.
 #[derive(Debug, thiserror::Error)]
 #[error("the answer is no")]
 pub struct ExitOne;
 
-/// An error which says that a command wrote no output files, because standard output was closed while the command
-/// printed to it. Standard output is closed when a program that reads it, such as `head`, ends.
+/// An error that says that a command wrote no output files, because standard output was closed while the command
+/// printed to it. This happens when a program that reads the output, such as `head`, ends.
 #[derive(Debug, thiserror::Error)]
 #[error("no output was written")]
 struct NoOutput;
 
 /// Adds [`NoOutput`] to `err` if `err` says that standard output was closed. Returns other errors unchanged. By
-/// default, a command ends without a message in this case. A command that also writes files calls this function, so
-/// that the user learns that the files were not written.
+/// default, a command ends without a message when standard output is closed. A command that also writes files calls
+/// this function, so that the user learns that the files were not written.
 pub fn explain_closed_output(err: anyhow::Error) -> anyhow::Error {
     if is_broken_pipe(&err) {
         err.context(NoOutput)
@@ -157,9 +157,8 @@ fn failure(err: &anyhow::Error) -> u8 {
     }
 }
 
-/// Prints the error of one input and returns `Ok`, so that the command can continue with the next input. Some errors
-/// must end the command: an interruption, a panic, or closed standard output. The function returns such an error
-/// without printing it.
+/// Prints the error of one input and returns `Ok`, so that the command can continue with the next input. Returns an
+/// error that must end the command without printing it: an interruption, a panic, or closed standard output.
 pub fn report_and_continue(err: anyhow::Error) -> anyhow::Result<()> {
     let is_end = matches!(
         err.downcast_ref(),
@@ -172,7 +171,7 @@ pub fn report_and_continue(err: anyhow::Error) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Prints `polybook: ` and the text as one line on standard error. Line breaks in the text become spaces.
+/// Prints the text, preceded by `polybook: `, as one line on standard error. Line breaks in the text become spaces.
 fn say(text: &str) {
     let line = text.replace(['\n', '\r'], " ");
     // If standard error cannot be written, the exit status still reports the failure to the caller.
@@ -199,8 +198,8 @@ fn one_line(err: &anyhow::Error) -> String {
     input::with_given_names(&line)
 }
 
-/// Spells an option as on the command line, for advice of the library. Returns `None` if the command that runs does not
-/// have the option.
+/// Returns the command-line spelling of an option, for advice that the library gives. Returns `None` if the running
+/// command does not have the option.
 pub fn spelled(option: &NamedOption) -> Option<String> {
     let is_known = option.command.is_some() || running_command_has(option.name);
     is_known.then(|| option.on_command_line())
@@ -219,7 +218,7 @@ fn running_command_has(name: &str) -> bool {
     options.any(|option| option.get_long() == Some(name))
 }
 
-/// Returns the message of an error. Advice in the message names options as on the command line.
+/// Returns the message of an error, in which advice names options as on the command line.
 fn worded(cause: &(dyn std::error::Error + 'static)) -> String {
     match cause.downcast_ref::<Error>() {
         Some(err) => err.worded(spelled),
@@ -254,7 +253,7 @@ fn without_numbers(text: &str) -> String {
     kept + rest
 }
 
-/// Returns the advice that an error message ends with, such as the name of an option that helps. Returns an empty
+/// Returns the advice with which an error message ends, such as the name of an option that helps. Returns an empty
 /// string if there is no advice.
 fn advice(err: &anyhow::Error) -> String {
     if let Some(Error::Io { path, .. }) = err.downcast_ref()
@@ -282,8 +281,8 @@ fn advice(err: &anyhow::Error) -> String {
     advice.to_owned()
 }
 
-/// If the error says that an index in the user's cache is damaged, returns the directory of this index. Returns `None`
-/// for other errors and for indexes outside the cache.
+/// Returns the directory of the damaged index if the error is about an index in the user's cache. Returns `None` for
+/// other errors, and for indexes outside the cache.
 fn damaged_in_cache(err: &Error) -> Option<PathBuf> {
     #[cfg(feature = "serve")]
     if let Error::File {
@@ -315,9 +314,9 @@ fn is_broken_pipe(err: &anyhow::Error) -> bool {
     is_broken && !names_a_file
 }
 
-/// Options of other programs that users may try in polybook. Each element contains a command of polybook, the names of
-/// the option in other programs, and the corresponding option of polybook, or the beginning of another command. An empty
-/// command means every command.
+/// Options of other programs that users may try in polybook. An element contains a command of polybook (or an empty
+/// string for every command), the names of the option in other programs, and the corresponding option of polybook or
+/// the beginning of another command.
 const FOREIGN_OPTIONS: [(&str, &[&str], &str); 11] = [
     ("", &["-o", "--output"], "--out"),
     ("make-book", &["-o", "--output", "--out"], "--bin"),
@@ -387,8 +386,8 @@ fn usage_line(err: &clap::Error, args: &[OsString]) -> String {
     format!("{said}; see polybook{names} --help")
 }
 
-/// Returns the end of the error message about missing arguments. It says that another option needs them, if `command`
-/// does not always require them. Returns an empty string for other errors.
+/// Returns the end of the error message about missing arguments. If `command` does not always require these arguments,
+/// it says that another option does. Returns an empty string for other errors.
 fn needed_by(err: &clap::Error, command: Option<&Command>) -> &'static str {
     let Some(ContextValue::Strings(missing)) = err.get(ContextKind::InvalidArg) else {
         return "";
@@ -443,7 +442,7 @@ fn intended_option<'a>((option, command): (&'a str, &Command)) -> Option<(&'a st
     Some((option, meant))
 }
 
-/// Joins the paragraphs of clap's error message into one line. The error comes first, and the tips follow. The usage
+/// Joins the paragraphs of clap's error message into one line, which contains the error and then the tips. The usage
 /// after the tips is omitted.
 fn folded(text: &str) -> String {
     let (mut wrong, mut tips) = (String::new(), String::new());
@@ -494,7 +493,7 @@ fn with_alternatives(text: &str) -> Option<String> {
     Some(format!("missing: --{others} or {last}"))
 }
 
-/// If `text` is the message about an invalid value and quotes the value again, returns the message without the second
+/// If `text` is the message about an invalid value and quotes the value twice, returns the message without the second
 /// quotation. Otherwise returns `None`.
 fn without_repetition(text: &str) -> Option<String> {
     let (start, quotation) = text.split_once("': cannot read \"")?;

@@ -226,7 +226,7 @@ pub struct BookEvalsArgs {
     keep_one: bool,
 }
 
-/// The values of the option `--weights`.
+/// The possible values of the option `--weights`, which say from what weights are computed.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 enum WeightSource {
     Results,
@@ -234,7 +234,7 @@ enum WeightSource {
     Both,
 }
 
-/// The rules of a command that makes a book from evaluations.
+/// The rules of `--weights` and `--max-loss` for the moves of a book, with the store of evaluations that they use.
 #[derive(Default)]
 pub struct BookEvals {
     /// The store of evaluations, if a rule needs it.
@@ -251,15 +251,20 @@ impl BookEvalsArgs {
         weights.or(self.max_loss.map(|_| "--max-loss"))
     }
 
-    /// Returns the source of weights other than results, or `None` if the weights depend only on results.
+    /// Returns the source of weights other than results that `--weights` names, or `None` if the weights depend only on
+    /// results.
     fn weight_source(&self) -> Option<WeightSource> {
         self.weights
             .filter(|source| *source != WeightSource::Results)
     }
 
-    /// Returns the path of the store of evaluations, or `None` if `--evals` is not given. Returns an error if `--evals`
-    /// is given, but no option needs the store, or if `--weights` needs the store, but it is not given. `is_needed` is
-    /// `true` if an option that this type does not contain needs the store.
+    /// Returns the path in `--evals`, a store of evaluations, or `None` if the option is not given. `is_needed` is
+    /// `true` if an option outside this type needs the store.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if `--evals` is given but no option needs the store, or if `--weights` needs the store but
+    /// `--evals` is not given.
     pub fn store(&self, is_needed: bool) -> Result<Option<&Path>, Usage> {
         let weights = self.weight_source();
         if self.evals.is_some() && self.max_loss.is_none() && weights.is_none() && !is_needed {
@@ -274,9 +279,9 @@ impl BookEvalsArgs {
         Ok(self.evals.as_deref())
     }
 
-    /// Opens the store of evaluations, and returns the rules that `--weights` and `--max-loss` describe. Reads the store
-    /// into memory if its size is at most half of the memory budget. `is_needed` is `true` if an option that this type
-    /// does not contain needs the store.
+    /// Opens the store of evaluations, and returns it with the rules that `--weights` and `--max-loss` describe. The
+    /// store is read into memory if its size is at most half of the memory budget. `is_needed` is `true` if an option
+    /// outside this type needs the store.
     pub fn open(&self, memory: &Memory, is_needed: bool) -> anyhow::Result<BookEvals> {
         let source = self.weight_source();
         let is_used = self.max_loss.is_some() || source.is_some() || is_needed;
@@ -296,9 +301,9 @@ impl BookEvalsArgs {
     }
 }
 
-/// Returns the line of a summary that describes the effect of `--weights`: how many moves got their weight from
-/// evaluations, and how many kept it. If the weights depend only on results, `weights` is `None` and the result is an
-/// empty string.
+/// Returns the line of a summary that says how many moves got their weight from evaluations, as `--weights` requests,
+/// and how many kept their weight. Returns an empty string if `weights` is `None`, because the weights depend only on
+/// results.
 pub fn eval_weights(weights: Option<EvalWeightsSummary>) -> String {
     let Some(weights) = weights else {
         return String::new();
@@ -319,9 +324,8 @@ pub fn eval_weights(weights: Option<EvalWeightsSummary>) -> String {
     text + "\n"
 }
 
-/// Returns the part of a summary that describes the effect of `--max-loss`: the moves that were removed, and the moves
-/// that were kept because they have no evaluation. If the option was not given, `losses` is `None` and the result is an
-/// empty string.
+/// Returns the part of a summary that says which moves `--max-loss` removed, and which it kept because they have no
+/// evaluation. Returns an empty string if `losses` is `None`, because the option was not given.
 pub fn losses(losses: Option<&LossSummary>) -> String {
     let Some(losses) = losses else {
         return String::new();
@@ -395,8 +399,8 @@ pub fn losses(losses: Option<&LossSummary>) -> String {
     text
 }
 
-/// Returns the end of the line that describes a suite in the summary of a command. It says how many positions the suite
-/// lacks because they have no evaluation. Returns an empty string if `unevaluated` is `None` or 0.
+/// Returns the end of the line that describes a suite in the summary of a command. It says how many positions were left
+/// out because they have no evaluation. Returns an empty string if `unevaluated` is `None` or 0.
 pub fn unevaluated_suffix(unevaluated: Option<u64>) -> String {
     let count = unevaluated.filter(|count| *count > 0);
     count.map_or_else(String::new, |count| {

@@ -51,7 +51,7 @@ enum KeptTags {
     All,
 }
 
-/// The help text of `--out`. Only this command compresses its output.
+/// The help text of `--out` in this command, which is the only one that compresses its output.
 const OUT: &str =
     "Write to this file, compressed if its name ends in .zst or .gz [default: standard output]";
 
@@ -178,7 +178,8 @@ impl Args {
     }
 }
 
-/// Returns the inputs with the games of `sources`. The inputs of an index are the PGN files from which it was made.
+/// Returns the inputs that contain the games of `sources`. For an index, these are the PGN files from which it was
+/// made.
 fn inputs(sources: &[PathBuf], untagged: Variant) -> anyhow::Result<Vec<Input>> {
     let mut inputs = Vec::new();
     for source in sources {

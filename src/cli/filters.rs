@@ -1,4 +1,4 @@
-//! The options that filter games: one set for the commands that read PGN, one for the commands that query an index.
+//! The options that filter games: one set for commands that read PGN, and one for commands that query an index.
 
 use std::{
     marker::PhantomData,
@@ -24,10 +24,10 @@ use super::{Context, index_cache::index_of, input::may_have_games, plural, usage
 /// together with one of these options.
 const NAMES: &str = "names";
 
-/// The heading above the options that filter games, in the help of a command.
+/// The heading of the options that filter games, in the help of a command.
 pub const GAMES: &str = "Which games count";
 
-/// The conditions that a command offers as options.
+/// The set of conditions on games that a command offers as options.
 pub trait Offered {
     fn offers(condition: &str) -> bool;
 }
@@ -36,11 +36,12 @@ pub trait Offered {
 #[derive(Clone, Debug)]
 pub struct AllConditions;
 
-/// All conditions but the color, for a command whose own option names a color.
+/// All conditions except the color, for a command with an option of its own that names a color.
 #[derive(Clone, Debug)]
 pub struct WithoutColor;
 
-/// All conditions but the colors and the names by color, for a command whose own options have these names.
+/// All conditions except the colors and the names by color, for a command with options of its own that have these
+/// names.
 #[derive(Clone, Debug)]
 pub struct WithoutSides;
 
@@ -163,7 +164,7 @@ impl<S: Offered> FromArgMatches for SelectionArgs<S> {
     }
 }
 
-/// Words the error for conditions that contradict each other with the names of options.
+/// Converts the error about contradictory conditions to one that names the options of the command line.
 fn contradiction(err: &ConditionError) -> Usage {
     Usage(match err {
         ConditionError::NeedsPlayer {
@@ -175,15 +176,16 @@ fn contradiction(err: &ConditionError) -> Usage {
 }
 
 impl<S> SelectionArgs<S> {
-    /// Returns the selection that the options describe. Returns an error if the options contradict each other, because
-    /// no game could pass them.
+    /// Returns the filter for games that the options describe. Returns an error if the options contradict each other,
+    /// because no game could pass them.
     pub fn selection(&self) -> Result<Selection, Usage> {
         self.given.check().map_err(|err| contradiction(&err))?;
         Ok(self.given.clone())
     }
 
-    /// Returns the selection that the options describe, or `None` if the user gave none of them. `--player` has the
-    /// color `color`, and `--opponent` the other color. Returns an error if the options contradict each other.
+    /// Returns the filter for games that the options describe, or `None` if the user gave none of them. In the games,
+    /// the player of `--player` has the color `color`, and the player of `--opponent` the other color. Returns an error
+    /// if the options contradict each other.
     pub fn for_side(&self, color: Color) -> Result<Option<Selection>, Usage> {
         let given = &self.given;
         if given.is_empty() {
@@ -219,7 +221,7 @@ impl<S> SelectionArgs<S> {
 }
 
 impl<S> SelectionArgs<S> {
-    /// Returns the selection that the options describe, for a query to an index. Returns an error if the options
+    /// Returns the filter for games that the options describe, for a query to an index. Returns an error if the options
     /// contradict each other, or if an index cannot apply one of them.
     pub fn for_index(&self) -> Result<Selection, Usage> {
         let selection = self.selection()?;
@@ -236,8 +238,8 @@ impl<S> SelectionArgs<S> {
         }
     }
 
-    /// Returns the selection that the options describe, for games in PGN that are read one by one. Returns an error if
-    /// the options contradict each other, or if such games cannot be tested for one of them.
+    /// Returns the filter for games that the options describe, for PGN games that are read one by one. Returns an error
+    /// if the options contradict each other, or if one of them cannot be applied to such games.
     pub fn for_each_game(&self) -> Result<Selection, Usage> {
         let selection = self.selection()?;
         match selection.unanswerable(Evaluator::EachGame) {
@@ -261,7 +263,7 @@ impl<S> SelectionArgs<S> {
         self.given.is_empty()
     }
 
-    /// Returns `true` if the user gave `--result`. The scores of the games that it keeps say nothing about a player.
+    /// Returns `true` if the user gave `--result`. The scores in the remaining games then say nothing about a player.
     pub fn select_by_result(&self) -> bool {
         !self.given.result.is_empty()
     }
@@ -287,7 +289,8 @@ pub fn name(text: &str) -> Result<String, String> {
     }
 }
 
-/// Replays the games of `explorer` if `filters` contain a query about the board, and shows a progress bar.
+/// Finds the games of `explorer` that match the query about the board in `filters`, if there is one. This replays the
+/// games; a progress bar is shown.
 pub fn search_board(
     explorer: &Explorer,
     filters: &Selection,
@@ -301,14 +304,12 @@ pub fn search_board(
     })
 }
 
-/// Reports the names in `filters` that occur in no game of `explorer`. `has_games` is `true` if at least one game
-/// passes the filters.
+/// Reports the names in `filters` that occur in no game of `explorer`. Returns the names that match the filters.
+/// `has_games` is `true` if at least one game passes the filters.
 ///
-/// If no game passes, and all names that one filter contains (of a player, an opponent or an event) are unknown,
-/// returns an error that lists all unknown names. Otherwise, if the filter for players or for opponents contains
-/// several names, prints a warning for each unknown name.
-///
-/// Prints a note if a name matches several players. Returns the names that the filters match.
+/// If no game passes, and none of the names in the filter by player, opponent or event occurs in a game, returns an
+/// error that lists all unknown names. Otherwise, if the filter by player or by opponent contains several names, prints
+/// a warning for each unknown name. Also prints a note if a name matches several players.
 pub fn check_names(
     explorer: &Explorer,
     filters: &Selection,
@@ -330,7 +331,7 @@ pub fn check_names(
     Ok(matched)
 }
 
-/// Adds the names of players that the filters match to a JSON document. Adds no field for a filter that the user did
+/// Adds the names of players that match the filters to a JSON document. Adds no field for a filter that the user did
 /// not give.
 pub fn add_matched(document: &mut Value, matched: &MatchedNames) {
     if !matched.players.is_empty() {
@@ -341,8 +342,8 @@ pub fn add_matched(document: &mut Value, matched: &MatchedNames) {
     }
 }
 
-/// Prints how many games pass the filters but begin in another position than the starting position of `line`, and how to
-/// see them. Returns their number.
+/// Prints how many games pass the filters but do not begin in the starting position of `line`, and how to see them.
+/// Returns their number.
 pub fn say_other_starts(
     explorer: &Explorer,
     line: &Line,
@@ -353,8 +354,8 @@ pub fn say_other_starts(
     Ok(say_others(explorer, others, "--fen", context))
 }
 
-/// Prints how many games begin in another position than the answer of a command, and that `option` gives such a
-/// position. Prints nothing if `others` is `None`. Returns the number of games.
+/// Prints how many games begin in another position than the one that a command has answered about, and that `option`
+/// sets the position. Prints nothing if `others` is `None`. Returns the number of games.
 pub fn say_others(
     explorer: &Explorer,
     others: Option<OtherStarts>,
@@ -381,7 +382,8 @@ pub fn say_others(
     others.games
 }
 
-/// Says that the index ends, if the answer has no games or `pos` is at or after the end of the index.
+/// Tells the user where the index ends, if the answer contains no games or if `pos` is at or after the end of the
+/// index.
 pub fn say_lacking(
     explorer: &Explorer,
     (filters, has_games): (&Selection, bool),
@@ -422,8 +424,8 @@ pub fn add_other_starts(document: &mut Value, games: u64) {
     }
 }
 
-/// Returns warnings about games that pass a filter of `query` only because a value is unknown. Games without a known
-/// date pass filters by date. Games with an unknown rating pass filters by rating.
+/// Returns warnings about games that pass a filter of `query` only because a value is unknown: games without a known
+/// date pass filters by date, and games with an unknown rating pass filters by rating.
 pub fn passed_unknown(explorer: &Explorer, query: &Query) -> polybook::Result<Vec<String>> {
     let count = |query: &Query| {
         let page = Page {
@@ -457,8 +459,8 @@ pub fn passed_unknown(explorer: &Explorer, query: &Query) -> polybook::Result<Ve
 }
 
 /// Opens indexes as the sources of one explorer, which answers queries from all of them together. For a PGN file, opens
-/// its index in the user's cache, and first builds this index if it does not exist. The name of a source is the name of
-/// its directory or file, without the extension.
+/// its index in the user's cache, and first builds this index if it does not exist. A source is named after its
+/// directory or file, without the extension.
 pub fn explorer_of(indexes: &[impl AsRef<Path>], context: Context) -> anyhow::Result<Explorer> {
     if let Some(path) = repeated(indexes.iter().map(AsRef::as_ref)).next() {
         bail!(
@@ -479,10 +481,10 @@ pub fn explorer_of(indexes: &[impl AsRef<Path>], context: Context) -> anyhow::Re
 }
 
 /// Opens the index in `indexes` if it is the only one and was made with `make-book --leveldb`. Returns `None` if there
-/// are several indexes, or if the only one is an explorer's index or a PGN file.
+/// are several indexes, or if the only one is an explorer index or a PGN file.
 ///
-/// Returns an error if the index was made with `--leveldb` and the user gave filters. Only explorer's indexes can be
-/// filtered.
+/// Returns an error if the index was made with `--leveldb` and the user gave filters, because only explorer indexes can
+/// be filtered.
 pub fn plain_index(indexes: &[PathBuf], filters: &SelectionArgs) -> anyhow::Result<Option<Index>> {
     let [path] = indexes else {
         return Ok(None);
@@ -500,8 +502,8 @@ pub fn plain_index(indexes: &[PathBuf], filters: &SelectionArgs) -> anyhow::Resu
     Ok(Some(index))
 }
 
-/// Returns the error for a query that the index at the path `index` cannot answer, because it is not an explorer's
-/// index. An explorer's index is made with `make-book --explorer`.
+/// Creates the error for a query that the index at the path `index` cannot answer, because it is not an explorer index.
+/// Such an index is made with `make-book --explorer`.
 pub fn needs_explorer(index: &Path) -> Usage {
     Usage(format!(
         "{}: this index was made with --leveldb, but this command needs an explorer's index: make an explorer's index \

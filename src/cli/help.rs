@@ -1,11 +1,12 @@
-//! The short help of the commands, which `-h` prints. It fits a screen: the common options of a command, each with the
-//! first clause of its description. `--help` prints all options, their whole descriptions and examples.
+//! Shortens the help of the commands that `-h` prints, so that it fits a screen: it lists the common options of a
+//! command, each with the first clause of its description. `--help` prints all options with their whole descriptions,
+//! and examples.
 
 use std::ffi::OsString;
 
 use clap::{Arg, Command, builder::StyledStr};
 
-/// The common options, separated by spaces, of the commands that have too many options for a screen. A subcommand is
+/// The common options of each command that has too many options for a screen, separated by spaces. A subcommand is
 /// named by its last word.
 const COMMON: [(&str, &str); 24] = [
     ("make-book", "bin explorer max-ply min-game min-score"),
@@ -46,7 +47,7 @@ const COMMON: [(&str, &str); 24] = [
     ("cards", "color out force"),
 ];
 
-/// The commands that are not listed by `polybook -h`.
+/// The commands that `polybook -h` does not list.
 const RARE: [&str; 15] = [
     "tree",
     "plies",
@@ -65,7 +66,7 @@ const RARE: [&str; 15] = [
     "evals",
 ];
 
-/// Changes the short help of the program and of its commands, if `args`, the arguments of the program, may ask for it.
+/// Shortens the help of the program and of its commands, if `args`, the arguments of the program, may request it.
 pub fn shortened(cli: Command, args: &[OsString]) -> Command {
     // Shortening the help of all options takes most of the time of a short run.
     let may_ask = |arg: &OsString| {
@@ -97,7 +98,7 @@ fn shortened_command(command: Command) -> Command {
     with_examples_in_long_help(command).mut_subcommands(shortened_command)
 }
 
-/// Moves the text after the help, which contains examples, to the long help.
+/// Moves the text after the help, which contains examples, to the long help that `--help` prints.
 fn with_examples_in_long_help(command: Command) -> Command {
     match command.get_after_help().cloned() {
         Some(text) => command
@@ -107,7 +108,7 @@ fn with_examples_in_long_help(command: Command) -> Command {
     }
 }
 
-/// Makes the first clause of an argument's help its short help, and the whole text its long help.
+/// Sets the short help of an argument to the first clause of its help, and the long help to the whole text.
 fn with_short_help(arg: Arg) -> Arg {
     let Some(text) = arg.get_help().map(StyledStr::to_string) else {
         return arg;

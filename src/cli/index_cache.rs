@@ -1,5 +1,4 @@
-//! The indexes of PGN files in the user's cache. This module finds them, and builds them if they are missing or
-//! damaged.
+//! Finds the indexes of PGN files in the user's cache, and builds them if they are missing or damaged.
 
 use std::path::{Path, PathBuf};
 #[cfg(feature = "serve")]
@@ -26,14 +25,14 @@ use super::{errors, progress::Bar, usage::Usage};
 #[cfg(feature = "serve")]
 const CHECK_INTERVAL: Duration = Duration::from_millis(200);
 
-/// The progress of building an index, or `None` if no index is currently being built. The thread that builds the index
+/// The progress of the index that is currently being built, or `None` if there is none. The thread that builds an index
 /// sets it, and another thread reads it, for example to show it on a web page.
 #[cfg(feature = "serve")]
 pub type RunningBuild = Mutex<Option<Arc<Progress>>>;
 
-/// Returns the path of the index to open for `argument`, the path of an index or of a PGN file. The index of a PGN file
-/// is in the user's cache, and is first built if it does not exist. Returns an error if the argument is a pipe, a
-/// device or an empty file.
+/// Returns the path of the index to open for `argument`, which is an index or a PGN file. The index of a PGN file is in
+/// the user's cache, and is first built if it does not exist. Returns an error if the argument is a pipe, a device or
+/// an empty file.
 pub fn index_of(argument: &Path, context: Context) -> anyhow::Result<PathBuf> {
     if may_have_games(argument)? {
         cached_index(argument, Variant::Standard, context)
@@ -42,11 +41,11 @@ pub fn index_of(argument: &Path, context: Context) -> anyhow::Result<PathBuf> {
     }
 }
 
-/// The advice for a user whose indexes cannot be kept.
+/// The advice that an error message gives if the user's indexes cannot be kept in a cache.
 const ADVICE: &str = "make an index with make-book --explorer";
 
 /// Returns the path of the index of the PGN file `pgn` in the user's cache. First builds the index if it is missing or
-/// damaged. `untagged` is the variant of games without a `Variant` tag.
+/// damaged. `untagged` is the variant that is assumed for games without a `Variant` tag.
 #[cfg(feature = "serve")]
 pub fn cached_index(pgn: &Path, untagged: Variant, context: Context) -> anyhow::Result<PathBuf> {
     let Some(directory) = dirs::cache_dir() else {
@@ -65,7 +64,8 @@ pub fn cached_index(pgn: &Path, untagged: Variant, context: Context) -> anyhow::
     Ok(index.path().to_owned())
 }
 
-/// Creates the error for a source that cannot be shown. `reason` says why the index of the PGN file `pgn` would be empty.
+/// Creates the error for a PGN file that cannot be shown because its index would be empty. `reason` says why none of
+/// its games can be counted.
 #[cfg(feature = "serve")]
 pub fn nothing_to_show(pgn: &Path, reason: &Diagnosis) -> Error {
     let reason = reason.worded(errors::spelled);
@@ -100,9 +100,9 @@ pub fn rebuild_if_damaged(
     ensure_built(pgn, index, threads, context, running)
 }
 
-/// Builds `index`, the index of the PGN file `pgn` in the cache, unless it is complete and describes the current
-/// content of the file. If another process is building the index, prints a message and waits for that process. Stores
-/// the progress in `running`, so that another thread can read it.
+/// Builds `index`, the index of the PGN file `pgn` in the cache, unless it exists and describes the current content of
+/// the file. If another process is building the index, prints a message and waits for that process. Stores the progress
+/// in `running`, so that another thread can read it.
 #[cfg(feature = "serve")]
 pub fn ensure_built(
     pgn: &Path,
@@ -135,8 +135,8 @@ pub fn ensure_built(
     Ok(())
 }
 
-/// Builds `index`, the index of the PGN file `pgn` in the cache. Shows a progress bar while it works, and prints a
-/// message when it begins and when it ends. Stores the progress in `running`, so that another thread can read it.
+/// Builds `index`, the index of the PGN file `pgn` in the cache. Shows a progress bar, and prints a message at the
+/// beginning and at the end. Stores the progress in `running`, so that another thread can read it.
 #[cfg(feature = "serve")]
 fn build(
     pgn: &Path,

@@ -1,5 +1,5 @@
-//! Files that a command reads and writes. Standard input (`-`), pipes and devices are copied to a temporary file first,
-//! because a command may seek in its input, or open it more than once.
+//! Opens the files that a command reads and writes. Standard input (`-`), pipes and devices are copied to a temporary
+//! file first, because a command may seek in its input, or open it more than once.
 
 use std::{
     any::TypeId,
@@ -54,8 +54,8 @@ impl BookArg {
     }
 }
 
-/// The maximum size, in bytes, of a book that is read into memory. A larger book is not loaded, although looking up
-/// positions in the file takes longer.
+/// The maximum size, in bytes, of a book that is read into memory. A larger book stays on the disk, although looking up
+/// positions there takes longer.
 pub const MAX_SIZE_IN_MEMORY: u64 = 1 << 29;
 
 /// Returns the maximum size, in bytes, of a book that a command reads into memory. This is half of the memory budget,
@@ -66,8 +66,12 @@ pub fn in_memory(memory: &Memory) -> u64 {
 
 /// Reads a text file, or standard input for `-`, into memory. A carriage return that ends a line becomes a line feed.
 ///
-/// Together, the text and its parsed form may need up to `factor` bytes of memory per byte of the text. Returns an
-/// error if this might exceed the memory budget. Also returns an error if the file has a known format that is not text.
+/// `factor` is the maximum number of bytes of memory that the text and its parsed form together need per byte of the
+/// text.
+///
+/// # Errors
+///
+/// Returns an error if the text might exceed the memory budget, or if the file has a known format that is not text.
 pub fn read_text(argument: &Path, memory: &Memory, factor: usize) -> anyhow::Result<String> {
     let name = name(argument);
     let most = memory.bytes / factor;
@@ -106,8 +110,8 @@ struct InputCopy {
 /// The value of `--temp-dir`, if the command has this option and the user gave it.
 static TEMP_DIR: OnceLock<PathBuf> = OnceLock::new();
 
-/// Stores the value of `--temp-dir`, so that copies of inputs are written to this directory. `matches` contains the
-/// parsed arguments of the program.
+/// Stores the value of `--temp-dir`, which is the directory for copies of inputs. `matches` contains the parsed
+/// arguments of the program.
 pub fn set_temp_dir(matches: &ArgMatches) {
     let Some((_, matches)) = matches.subcommand() else {
         return;
@@ -166,8 +170,8 @@ pub fn refuse_stream(argument: &Path) -> Result<(), Usage> {
 }
 
 /// Returns `true` if `path`, which the user gave as an index, is a file that may contain PGN, perhaps compressed.
-/// Returns `false` if it is a directory or a file of another format. Returns an error if it is a pipe, a device or an
-/// empty file.
+/// Returns `false` for a directory and for a file of another format. Returns an error for a pipe, a device or an empty
+/// file.
 pub fn may_have_games(path: &Path) -> anyhow::Result<bool> {
     refuse_stream(path)?;
     if !is_regular_file(path)? {
@@ -204,8 +208,8 @@ pub fn file_or_index(argument: &Path) -> anyhow::Result<PathBuf> {
     }
 }
 
-/// Returns the path of the temporary copy of the input `argument` if this process has already copied the input,
-/// otherwise `None`. Standard input and pipes are copied so that they can be read several times.
+/// Returns the path of the temporary copy of the input `argument`, or `None` if this process has not copied the input.
+/// Standard input and pipes are copied so that they can be read several times.
 fn known_copy(argument: &Path) -> Option<PathBuf> {
     let copies = copies();
     let mut known = copies.iter();
@@ -214,8 +218,8 @@ fn known_copy(argument: &Path) -> Option<PathBuf> {
         .map(|copy| copy.copy.clone())
 }
 
-/// Returns `true` if `argument`, the path of an input, is `-`, or leads to a pipe, a socket or a device. Such an input
-/// is copied to a temporary file before it is opened.
+/// Returns `true` if the input `argument` must be copied to a temporary file before it is opened, because it is `-` or
+/// the path of a pipe, a socket or a device.
 pub fn is_copied(argument: &Path) -> bool {
     // If the system cannot examine the path, opening it fails as well.
     let metadata = || argument.metadata();
@@ -239,15 +243,14 @@ fn given_twice() -> Usage {
     )
 }
 
-/// Returns the extension of a file name in lower case, without the dot. Returns an empty string if the name has no
-/// extension.
+/// Returns the extension of a file name in lower case and without the dot, or an empty string if there is none.
 pub fn ending(path: &Path) -> String {
     let ending = path.extension().unwrap_or_default();
     ending.to_string_lossy().to_ascii_lowercase()
 }
 
-/// Creates the PGN inputs for the given paths. `untagged` is the variant of games without a `Variant` tag. Returns an
-/// error if a path is an index.
+/// Creates the PGN inputs for the given paths. `untagged` is the variant that is assumed for games without a `Variant`
+/// tag. Returns an error if a path is an index.
 pub fn pgn_inputs(arguments: &[PathBuf], untagged: Variant) -> polybook::Result<Vec<Input>> {
     for path in arguments {
         if is_directory(path)? && is_index(path)? {
@@ -278,9 +281,9 @@ pub fn refuse_counts(path: &Path) -> polybook::Result<()> {
     Ok(())
 }
 
-/// Returns an error if one of the paths in `indexes` is a counts directory. Commands that show games call this
-/// function. A counts directory contains no games, and neither does an index made from it, so the error message advises
-/// the user to make an index from PGN files.
+/// Returns an error if one of the paths in `indexes` is a counts directory, for a command that shows games. A counts
+/// directory contains no games, and neither does an index made from it, so the error message advises the user to make
+/// an index from PGN files.
 pub fn refuse_counts_for_games(indexes: &[PathBuf]) -> polybook::Result<()> {
     match indexes.iter().find(|path| refuse_counts(path).is_err()) {
         Some(path) => Err(Error::file(
@@ -366,8 +369,8 @@ pub fn with_given_names(message: &str) -> String {
     })
 }
 
-/// Returns an error if `out`, the value of the option `option`, is `-`, which means standard output. The command writes
-/// a directory, so it cannot write to standard output.
+/// Returns an error if `out`, the value of the option `option`, is `-` for standard output. The command writes a
+/// directory, which standard output cannot contain.
 pub fn refuse_standard_output(option: &str, out: &Path) -> Result<(), Usage> {
     if is_standard_output(out) {
         let usage = format!(
@@ -379,7 +382,7 @@ pub fn refuse_standard_output(option: &str, out: &Path) -> Result<(), Usage> {
 }
 
 /// Returns an error if an output of the command is also one of its inputs. `matches` contains the parsed arguments of
-/// the program. Every argument that is a path counts as an input, unless [`role_of`] gives it another role.
+/// the program. Every argument that is a path counts as an input, unless [`role_of`] assigns another role to it.
 pub fn refuse_replaced_inputs(matches: &ArgMatches) -> polybook::Result<()> {
     let Some((command, matches)) = matches.subcommand() else {
         return Ok(());
@@ -409,7 +412,7 @@ pub fn refuse_replaced_inputs(matches: &ArgMatches) -> polybook::Result<()> {
 /// The file that `make-book` writes if the command line names no output.
 pub const DEFAULT_BOOK: &str = "book.bin";
 
-/// The role of a command-line argument that is a path: the path names an input, an output, or neither.
+/// The role of a command-line argument that is a path: the path of an input, of an output, or of neither.
 enum Role {
     Input,
     Output,
@@ -428,9 +431,9 @@ fn role_of(command: &str, id: &str) -> Role {
     }
 }
 
-/// Changes an argument of the command `command` so that the other names of standard input, such as `/dev/stdin`, have
-/// the meaning of `-` if the argument names an input, and those of standard output if it names an output. Returns the
-/// changed argument. Other arguments are not changed.
+/// Makes an argument of the command `command` accept other names of the standard streams in place of `-`: names of
+/// standard input, such as `/dev/stdin`, if the argument is an input, and names of standard output if it is an output.
+/// Returns the changed argument. All other arguments are returned unchanged.
 pub fn with_standard_streams(command: &str, arg: Arg) -> Arg {
     let is_path = arg.get_value_parser().type_id() == TypeId::of::<PathBuf>();
     let names: &'static [&'static str] = match role_of(command, arg.get_id().as_str()) {
@@ -454,6 +457,8 @@ const COMPRESSED: [&str; 5] = ["gz", "bz2", "zst", "zip", "xz"];
 
 /// Checks whether a command may write the output `out`. `has_document` is `true` if the command prints a JSON document.
 ///
+/// # Errors
+///
 /// Returns an error if the output is also an input, or if its name has the extension of a compressed file. Also returns
 /// an error if both the output and a JSON document would go to standard output.
 pub fn check_output(
@@ -473,8 +478,8 @@ pub fn check_output(
     Ok(refuse_document_beside(has_document, out)?)
 }
 
-/// Returns an error if `book`, the path of a book to write, has the ending of another format (`.pgn`, `.epd` or
-/// `.db3`), because other programs would expect this format. `option` is the option that names the output.
+/// Returns an error if `book`, the path of a book to write, has the extension of another format (`.pgn`, `.epd` or
+/// `.db3`), because other programs would expect that format. `option` is the option that names the output.
 pub fn refuse_foreign_name(option: &str, book: &Path) -> Result<(), Usage> {
     let format = match &*ending(book) {
         "pgn" => "PGN",

@@ -37,7 +37,7 @@ use polybook::{
     text::shell_path,
 };
 
-/// The heading above the options that name outputs, in the help of `make-book`.
+/// The heading of the options that name outputs, in the help of `make-book`.
 const OUTPUTS: &str = "Outputs";
 
 /// Make a Polyglot opening book, an opening suite, a database, an index or counts from games in PGN
@@ -247,8 +247,7 @@ pub fn run(args: Args, context: Context) -> anyhow::Result<()> {
     context.report(&summary, as_json, document)
 }
 
-/// Converts the arguments to a [`MakeBook`], which describes a run. Returns an error if the arguments contradict each
-/// other.
+/// Converts the arguments to a configured [`MakeBook`] run. Returns an error if the arguments contradict each other.
 fn configured(mut args: Args) -> anyhow::Result<MakeBook> {
     // If no output is requested, make a book.
     if args.outputs().is_empty() {
@@ -345,8 +344,8 @@ fn configured(mut args: Args) -> anyhow::Result<MakeBook> {
     Ok(run)
 }
 
-/// Returns an error if an output that is a directory would go to standard output. Also returns an error if an output
-/// and the JSON report would both go to standard output.
+/// Returns an error if an output that must be a directory would go to standard output. Also returns an error if an
+/// output and the JSON report would both go to standard output.
 fn check_standard_output(args: &Args) -> Result<(), Usage> {
     for (option, out) in [
         ("--leveldb", &args.leveldb),
@@ -363,8 +362,8 @@ fn check_standard_output(args: &Args) -> Result<(), Usage> {
     Ok(())
 }
 
-/// Returns an error if the user gave an option that has no effect on the requested outputs. Accepts some options for
-/// books even if no book is requested, namely those that polyglot also accepts and then ignores.
+/// Returns an error if the user gave an option that has no effect on the requested outputs. If no book is requested,
+/// some options for books are accepted nevertheless, because polyglot also accepts and then ignores them.
 fn refuse_unused(args: &Args) -> Result<(), Usage> {
     if args.explorer.as_ref().is_some_and(|path| path.is_file()) {
         return Err(Usage(EXPLORER_DIR.to_owned()));
@@ -411,9 +410,9 @@ fn refuse_unused(args: &Args) -> Result<(), Usage> {
     Ok(())
 }
 
-/// Returns `true` if `--min-game` removes rare moves from the counts. It does so only if the user requested counts, but
-/// no book, database or suite. If one of these is requested too, `--min-game` removes rare moves from it, and the
-/// counts contain every move.
+/// Returns `true` if `--min-game` removes rare moves from the counts directory. It does so only if the user requested
+/// counts, but no book, database or suite. If one of these is requested too, `--min-game` removes rare moves from it,
+/// and the counts contain every move.
 fn prunes_counts(args: &Args) -> bool {
     args.counts.is_some() && args.bin.is_none() && args.obs.is_none() && args.suite.is_none()
 }
@@ -435,7 +434,7 @@ fn suite_format(path: &Path) -> Result<SuiteFormat, Usage> {
 
 /// Returns the inputs that the user named with the option `--pgn` (`options`) and with positional arguments
 /// (`arguments`). If the user named none, returns `book.pgn`, which is also polyglot's default, or an error if this
-/// file does not exist. `untagged` is the variant of games without a `Variant` tag.
+/// file does not exist. `untagged` is the variant that is assumed for games without a `Variant` tag.
 fn inputs(
     options: Vec<PathBuf>,
     arguments: Vec<PathBuf>,
@@ -470,7 +469,7 @@ fn summary(report: &Report, inputs: &[PathBuf], seconds: f64) -> String {
     text
 }
 
-/// Appends a line with the commands that show the outputs. Empty outputs, counts and suites have no such command.
+/// Appends a line with commands that show the outputs. There is no such command for empty outputs, counts and suites.
 fn next_commands(text: &mut String, report: &Report, inputs: &[PathBuf]) {
     // A pipe must not be read.
     let is_file = |path: &Path| is_regular_file(path).unwrap_or(false);
@@ -515,8 +514,8 @@ fn next_commands(text: &mut String, report: &Report, inputs: &[PathBuf]) {
     }
 }
 
-/// Returns the command that displays the book at `path`: `show` displays moves in the starting position, which a book of
-/// games with FENs may lack.
+/// Returns the name of the command that suits the book at `path`. The command `show` displays the moves in the starting
+/// position, which may be missing from a book of games with FENs.
 fn book_command(path: &Path) -> &'static str {
     let lacks_start = || {
         let book = Book::open(path).ok()?;
@@ -529,8 +528,8 @@ fn book_command(path: &Path) -> &'static str {
     }
 }
 
-/// Returns the directories of the files `inputs` that are not below the directory of `index`. The server publishes games
-/// in these directories only if the user allows it.
+/// Returns the directories of the files `inputs` that are not below the directory of `index`. The server shows the
+/// texts of games from these directories only if the user allows it.
 fn directories_elsewhere(index: &Path, inputs: &[PathBuf]) -> BTreeSet<PathBuf> {
     let Ok(index) = index.canonicalize() else {
         return BTreeSet::new();

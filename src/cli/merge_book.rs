@@ -135,8 +135,7 @@ fn are_databases(paths: &[impl AsRef<Path>]) -> anyhow::Result<bool> {
     Ok(databases > 0)
 }
 
-/// Prints the name of the output file if the user gave no `--out`, because `merge-book` then writes to `name`, a
-/// default name.
+/// If the user gave no `--out`, tells the user that the output is written to `name`, the default name.
 fn say_default_output(args: &Args, name: &str, context: Context) {
     if args.out.is_none() {
         context.say(&format!("--out is not given, so the output is {name}\n"));

@@ -1,9 +1,9 @@
-//! The command line: one file for each command.
+//! The command line, with one file for each command.
 //!
 //! [`run`] parses the arguments with clap, calls the `run` function of the command, and turns its result into an exit
-//! status. A command converts its options to calls of the library and prints the result. Rules of chess and file
-//! formats are in the library.
-//! [`run`] also prints an introduction if `polybook` is started without arguments.
+//! status. A command converts its options to calls of the library and prints the result. The rules of chess and the
+//! file formats are implemented in the library. [`run`] also prints an introduction if `polybook` is started without
+//! arguments.
 
 mod argv;
 mod completions;
@@ -143,10 +143,10 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
 
 /// Parses the arguments with clap.
 ///
-/// If an option that takes one value is repeated, the last value wins. There are two exceptions: options that name a
-/// file, and conditions on games. Repeating one of these is an error, because ignoring the first file or condition would
-/// surprise the user. Negative numbers are accepted as values here, so that each option can reject them
-/// with a message of its own.
+/// If an option that takes one value is repeated, the last value wins. The exceptions are options that name a file and
+/// conditions on games: repeating one of these is an error, because ignoring the first file or condition would surprise
+/// the user. Negative numbers are accepted as values here, so that each option can reject them with a message of its
+/// own.
 fn parsed(args: &[OsString]) -> clap::error::Result<clap::ArgMatches> {
     let cli = help::shortened(Cli::command(), args).mut_args(last_wins);
     let cli = cli.mut_subcommands(with_last_wins);
@@ -164,8 +164,8 @@ fn with_last_wins(command: clap::Command) -> clap::Command {
     command.mut_subcommands(with_last_wins)
 }
 
-/// Makes the last value of a repeated option win, unless the option names a file or is a condition on games. Returns the
-/// changed definition of the option.
+/// Returns the changed definition of an option, for which the last value wins if it is repeated. An option that names a
+/// file or is a condition on games is not changed.
 fn last_wins(arg: Arg) -> Arg {
     let is_file = arg.get_value_parser().type_id() == TypeId::of::<PathBuf>();
     let is_condition = arg.get_help_heading() == Some(filters::GAMES);
@@ -223,8 +223,8 @@ const WAYS: [(&str, &str); 3] = [
     ("--help", "lists all commands"),
 ];
 
-/// Prints a short introduction. polybook shows it to users who start the program without arguments. `called` is the
-/// name of the program in the examples.
+/// Prints a short introduction for users who start the program without arguments. `called` is the name of the program
+/// in the examples.
 fn print_welcome(called: &OsStr) -> anyhow::Result<()> {
     let mut name = called.to_string_lossy().into_owned();
     if name.contains(' ') {

@@ -1,4 +1,4 @@
-//! `polybook openings`: the openings of games, and a player's results with them.
+//! `polybook openings`: shows the openings of games, and a player's results with them.
 
 use std::collections::BTreeSet;
 
@@ -86,14 +86,14 @@ enum OpeningOrder {
     Last,
 }
 
-/// The minimum number of finished games that an opening needs to be marked as `weaker` or `stronger`. With fewer games,
-/// the difference between the score and the expected score has little meaning.
+/// The minimum number of finished games with which an opening may be marked as `weaker` or `stronger`. With fewer
+/// games, a difference between the score and the expected score means little.
 const LIKELY_GAMES: u64 = 10;
 
-/// The maximum number of names that replace a name with typing errors.
+/// The maximum number of names that may replace a mistyped name.
 const MOST_CORRECTED: usize = 3;
 
-/// The fraction of the openings that are marked as `weaker` or `stronger` on average although their true score is the
+/// The mean share of openings that are marked as `weaker` or `stronger` by chance, although their true score is the
 /// average. It is about the probability that an 80 % confidence interval does not contain the true value.
 const MARKED_BY_CHANCE: f64 = 0.2;
 
@@ -224,7 +224,8 @@ const PLAYER_COLUMNS: [Column; 7] = [
     Column::new("likely", ColumnType::Text),
 ];
 
-/// Describes an opening as a row of a table. The line is written in UCI notation, with castling as in all tables.
+/// Converts an opening to a row of a table. The line of moves is written in UCI notation, with castling as in all
+/// tables.
 fn table_row(row: &OpeningRow, of_player: bool, variant: Variant) -> polybook::Result<Value> {
     let mut document = json!(OpeningRow {
         variations: Vec::new(),
@@ -246,9 +247,9 @@ fn table_row(row: &OpeningRow, of_player: bool, variant: Variant) -> polybook::R
     Ok(document)
 }
 
-/// Returns the names of a player, with each name that occurs in no game replaced by the names that differ from it by the
-/// fewest typing errors, and says so. The search is that of the page, which allows up to two typing errors. A name to
-/// which it finds no similar name, or names with different surnames, stays as it is.
+/// Corrects the names of a player, and tells the user about it. Each name that occurs in no game is replaced by the
+/// names that differ from it by the fewest typing errors. The search is that of the web page, which allows up to two
+/// typing errors. A name stays unchanged if no similar name is found, or if the similar names have different surnames.
 fn corrected(
     explorer: &Explorer,
     names: &[String],
@@ -327,9 +328,9 @@ fn codes(row: &OpeningRow) -> String {
     }
 }
 
-/// Returns `weaker` or `stronger` if the score of an opening is lower or higher than the expected score by more than
-/// chance explains: the expected score must be outside the confidence interval of the score. Otherwise returns `None`.
-/// Also returns `None` if fewer than [`LIKELY_GAMES`] games are finished.
+/// Returns `weaker` or `stronger` if the score of an opening differs from the expected score by more than chance
+/// explains, which means that the expected score lies outside the confidence interval of the score. Otherwise, or if
+/// fewer than [`LIKELY_GAMES`] games are finished, returns `None`.
 fn likely(row: &OpeningRow) -> Option<&'static str> {
     let [low, high] = row.score_range?;
     let expected = row.expected_score?;
@@ -340,10 +341,10 @@ fn likely(row: &OpeningRow) -> Option<&'static str> {
     }
 }
 
-/// Returns a line of text with two numbers: how many openings in `rows` are marked as `weaker` or `stronger`, and how
-/// many openings chance alone would mark on average. Ignores rows of variations, because the row of an opening includes
-/// the games of its variations. Each row has at least `min_games` games. Returns `None` if no row has enough games to
-/// be marked.
+/// Returns a line of text that says how many openings in `rows` are marked as `weaker` or `stronger`, and how many of
+/// them chance alone would mark on average. Ignores rows of variations, because the row of an opening includes the
+/// games of its variations. Each row has at least `min_games` games. Returns `None` if no row has enough games to be
+/// marked.
 fn chance_line(rows: &[(&OpeningRow, bool)], min_games: u64) -> Option<String> {
     let openings = rows.iter().filter(|(_, is_variation)| !is_variation);
     let openings: Vec<&OpeningRow> = openings.map(|(row, _)| *row).collect();
@@ -362,9 +363,9 @@ fn chance_line(rows: &[(&OpeningRow, bool)], min_games: u64) -> Option<String> {
     })
 }
 
-/// Returns a table of openings as a JSON document. Each element of `rows` contains a row, and `true` if the row is a
-/// variation. The rows of variations follow the row of their opening. `of_player` is `true` if all games are those of
-/// one player. The results in the table are then the results of this player.
+/// Converts a table of openings to a JSON document. Each element of `rows` is a row, with a flag that is `true` if the
+/// row is a variation. Variations follow the row of their opening. If `of_player` is `true`, all games are those of one
+/// player, and the results in the table are the results of this player.
 fn document(
     table: &OpeningTable,
     rows: &[(&OpeningRow, bool)],
@@ -395,7 +396,7 @@ fn document(
     Ok(document)
 }
 
-/// Formats points with a sign and one decimal place. Points that are rounded to 0 have no sign.
+/// Formats a number of points with a sign and one decimal place. A number that is rounded to 0 has no sign.
 fn signed(points: f64) -> String {
     let sign = if points > 0.0 { "+" } else { "" };
     let text = format!("{sign}{}", one_decimal(points));
@@ -405,9 +406,9 @@ fn signed(points: f64) -> String {
     }
 }
 
-/// Formats a table of openings as text. Each element of `rows` contains a row, and `true` if the row is a variation of
-/// an opening. Variations are indented. `of_player` is `true` if all games are those of one player. The results in the
-/// table are then the results of this player.
+/// Formats a table of openings as text. Each element of `rows` is a row, with a flag that is `true` if the row is a
+/// variation of an opening. Variations are indented. If `of_player` is `true`, all games are those of one player, and
+/// the results in the table are the results of this player.
 fn text(table: &OpeningTable, rows: &[(&OpeningRow, bool)], of_player: bool) -> String {
     let all_games = plural(table.all_games, "game");
     let is_part = table.results.games() < table.all_games;

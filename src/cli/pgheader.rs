@@ -62,8 +62,8 @@ pub struct Args {
     comment: Option<String>,
 }
 
-/// The text that `pgheader -h` prints. It is the help of the original program `pgheader`, and comes from the
-/// specification of the header format.
+/// The text that `pgheader -h` prints. It is the help of the original program `pgheader`, taken from the specification
+/// of the header format.
 const OPTIONS: &str = "\
 pgheader <options> [<file>]
 Update a header, adding a default one if necessary

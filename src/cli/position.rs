@@ -1,4 +1,4 @@
-//! The options that name a position, and the variant whose rules apply to it.
+//! The options that name a position, and the variant by whose rules it is played.
 
 use std::{
     ffi::OsStr,
@@ -177,8 +177,8 @@ impl PositionArgs {
         !self.position.is_empty() || self.options.fen.is_some() || self.options.moves.is_some()
     }
 
-    /// Returns the variant and the position that the options describe. The position will be looked up in `explorer`.
-    /// `indexes` are the paths from which the explorer was opened. Error messages mention the first path.
+    /// Returns the position that the options describe, with its variant. It will be looked up in `explorer`. `indexes`
+    /// are the paths from which the explorer was opened, of which error messages mention the first.
     pub fn in_explorer(
         &self,
         explorer: &Explorer,
@@ -192,9 +192,9 @@ impl PositionArgs {
         Ok((variant, self.position_in(variant, &searched)?))
     }
 
-    /// Returns the line that the options describe: a starting position and the moves from there. The last position of the
-    /// line is the position that [`in_explorer`](PositionArgs::in_explorer) returns. `indexes` contains the paths of the
-    /// indexes that `explorer` has opened.
+    /// Returns the line that the options describe: a starting position, and moves that lead to the position that
+    /// [`in_explorer`](PositionArgs::in_explorer) returns. `indexes` contains the paths of the indexes that `explorer`
+    /// has opened.
     pub fn line_in_explorer(
         &self,
         explorer: &Explorer,
@@ -214,13 +214,14 @@ impl PositionArgs {
             .unwrap_or_else(|| Line::at(variant, pos)))
     }
 
-    /// Returns the variant that the user named. If the user named none, returns `of_file`, the variant of the file in
-    /// which the position will be looked up. If this is `None` too, returns standard chess.
+    /// Returns the variant that the user named or, if the user named none, `of_file`, the variant of the file in which
+    /// the position will be looked up. Returns standard chess if this is `None` too.
     pub fn variant_of(&self, of_file: Option<Variant>) -> Variant {
         self.options.variant.or(of_file).unwrap_or_default()
     }
 
-    /// Returns `true` if the options contain a FEN, or `false` if the position follows moves from the starting position.
+    /// Returns `true` if the options contain a FEN, and `false` if they give the position by moves from the starting
+    /// position.
     pub fn has_fen(&self) -> bool {
         // Moves contain no slash.
         self.options.fen.is_some() || self.position.iter().any(|word| word.contains('/'))
@@ -266,7 +267,7 @@ impl PositionArgs {
     }
 }
 
-/// A parser for clap that accepts any string, but lists the usual names of variants in the help and in completions. The
+/// A clap parser that accepts any string, but lists the usual names of variants in the help and in completions. The
 /// caller must parse the string as the name of a variant. Some variants also have less usual names.
 #[derive(Clone, Debug)]
 struct VariantNames {
@@ -296,18 +297,18 @@ impl TypedValueParser for VariantNames {
     }
 }
 
-/// Returns a parser for clap that accepts the name of a variant.
+/// Returns a clap parser that accepts the name of a variant.
 pub fn variant() -> impl TypedValueParser<Value = Variant> {
     VariantNames { with_auto: false }.try_map(|name| name.parse::<Variant>())
 }
 
-/// Returns a parser for clap that accepts the name of a variant, or `auto`. With `auto`, each game is read by the
-/// rules of its own variant.
+/// Returns a clap parser that accepts the name of a variant, or `auto`. With `auto`, each game is read by the rules of
+/// its own variant.
 pub fn variant_or_auto() -> impl TypedValueParser<Value = VariantChoice> {
     VariantNames { with_auto: true }.try_map(|name| name.parse::<VariantChoice>())
 }
 
-/// Returns a parser for clap that accepts `white` or `black`.
+/// Returns a clap parser that accepts `white` or `black`.
 pub fn color() -> impl TypedValueParser<Value = Color> {
     PossibleValuesParser::new(["white", "black"])
         .map(|name| Color::from_white(name.eq_ignore_ascii_case("white")))
@@ -322,9 +323,8 @@ pub fn of_book(argument: &Path, book: &Book, asked: Option<Variant>) -> anyhow::
     Ok(variant)
 }
 
-/// Returns the variant of the opening database `obs`. `asked` is the variant that the user named, or `None`. Returns an
-/// error if the user named a variant that is not the variant of the database. `argument` is the path of the database in
-/// the error message.
+/// Returns the variant of the opening database `obs`. Returns an error if `asked`, the variant that the user named, is
+/// another one. `argument` is the path of the database in the error message.
 pub fn of_database(argument: &Path, obs: &Obs, asked: Option<Variant>) -> anyhow::Result<Variant> {
     let variant = obs.variant(asked)?;
     variant.check_file(argument, std::slice::from_ref(&obs.info().variant))?;

@@ -1,4 +1,4 @@
-//! `polybook prepare`: an opponent's moves, with the user's results against them and the user's answers.
+//! `polybook prepare`: shows an opponent's moves, with the user's results against them and the user's answers.
 
 use std::path::PathBuf;
 
@@ -250,20 +250,20 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The descriptions of the two players in the printed text: the names of the opponent, and the color of the user, who
-/// prepares for this opponent.
+/// The people in the printed text: the names of the opponent, and the color of the user, who prepares for this
+/// opponent.
 struct ShownPlayers {
     theirs: String,
     color: Color,
 }
 
-/// The text for a move or a line without a usual answer, although the user has played moves after it.
+/// The text for a move or a line to which the user has no usual answer, although the user has played moves after it.
 const NO_USUAL_ANSWER: &str = "no usual answer";
 
-/// The text for a gap.
+/// The text for a move that the user does not answer, although the user answers another move in the same position.
 const GAP: &str = "gap";
 
-/// The text for a move before which a line of the repertoire ends.
+/// The text for a move after which the user's repertoire contains no move, because a line ends before it.
 const END: &str = "end of a line";
 
 /// Formats a score from 0 to 1 as a percentage. Returns a hyphen if `score` is `None`.
@@ -273,9 +273,9 @@ fn percent(score: Option<f64>) -> String {
     })
 }
 
-/// Formats `prepared`, the preparation for an opponent, as text. The text contains the results of both players, the
-/// moves in the position `pos`, and the lines to study first. `max_ply` is the last half-move that is indexed, or `None`
-/// if `pos` occurs before it.
+/// Formats `prepared`, the preparation for an opponent, as text. The text contains the results of both people, the
+/// moves in the position `pos`, and the lines to study first. `max_ply` is the last half-move that is indexed, or
+/// `None` if `pos` occurs before it.
 fn text(
     prepared: &Preparation,
     pos: &VariantPosition,
@@ -501,7 +501,7 @@ impl UnfinishedColumn {
     }
 }
 
-/// Formats a line to prepare as a row of the table of such lines. `start` is the first position of the line.
+/// Formats a line that the user should prepare as a row of a table. `start` is the first position of the line.
 fn line_row(line: &PreparedLine, start: &VariantPosition, unfinished: UnfinishedColumn) -> String {
     let opening = line.opening.map(|opening| opening.name);
     let state = match (line.gap, line.line_end, &line.answer) {

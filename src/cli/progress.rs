@@ -1,5 +1,5 @@
-//! Messages of a command to the user, and a progress bar on the terminal. The bar shows the current phase, the
-//! finished fraction of the work, and an estimate of the remaining time.
+//! Prints messages of a command to the user, and shows a progress bar on the terminal. The bar contains the current
+//! phase, the finished fraction of the work, and an estimate of the remaining time.
 
 use std::{
     io::{IsTerminal, Write},
@@ -76,9 +76,9 @@ pub struct Bar {
 }
 
 impl Bar {
-    /// Creates a progress bar. The bar is not shown if standard error is not a terminal or the user gave `--quiet`. Ten
-    /// times per second, the bar calls `state`, which returns a description of the work and its finished fraction, from
-    /// 0 to 1. The fraction is `None` if it is unknown.
+    /// Creates a progress bar, which is shown only if standard error is a terminal and the user did not give `--quiet`.
+    /// Ten times per second, the bar calls `state`, which returns a description of the work and its finished fraction,
+    /// from 0 to 1, or `None` if the fraction is unknown.
     fn new(context: Context, state: impl FnMut() -> (String, Option<f64>) + Send + 'static) -> Bar {
         let done = Arc::new(AtomicBool::new(false));
         let visible = !context.quiet && std::io::stderr().is_terminal();
@@ -101,7 +101,7 @@ impl Bar {
         })
     }
 
-    /// Creates a progress bar for work whose steps are games, which shows the number of games that `meter` contains.
+    /// Creates a progress bar for work on games. It shows the number of games that `meter` contains.
     #[cfg(feature = "download")]
     pub fn of_games(phase: &'static str, meter: &Arc<Meter>, context: Context) -> Bar {
         let meter = Arc::clone(meter);
@@ -198,8 +198,8 @@ fn paint(mut state: impl FnMut() -> (String, Option<f64>), is_done: &AtomicBool)
 }
 
 /// Returns an estimate of the remaining time as text, such as `2:05`. `elapsed` is the time since the start, and
-/// `fraction` is the finished fraction of the work. Returns `None` in the first half second and below one percent,
-/// because an estimate would then be unreliable.
+/// `fraction` is the finished fraction of the work. Returns `None` in the first half second and below one percent, when
+/// an estimate would be unreliable.
 fn time_left(elapsed: Duration, fraction: f64) -> Option<String> {
     if fraction < 0.01 || elapsed < Duration::from_millis(500) {
         return None;

@@ -1,4 +1,4 @@
-//! The options for the resources of a command: threads, memory and the directory for temporary files.
+//! The options for the resources that a command uses: threads, memory and the directory for temporary files.
 
 use std::path::PathBuf;
 
@@ -6,13 +6,14 @@ use clap::builder::RangedU64ValueParser;
 use parse_size::Config;
 use polybook::counts::Memory;
 
-/// The minimum memory budget, in bytes. A user who gives a smaller number has probably forgotten its unit.
+/// The minimum memory budget, in bytes. A user who gives a smaller number has probably forgotten the unit.
 const MIN_MEMORY: usize = 64 << 10;
 
 /// The maximum number of threads. More threads would use memory without saving time.
 const MAX_THREADS: i64 = 512;
 
-/// The maximum value of options that count games, moves or lines. Sums of such numbers cannot overflow.
+/// The maximum value of options that count games, moves or lines. It is so low that sums of such numbers cannot
+/// overflow.
 pub const MAX_COUNT: u64 = 1_000_000_000_000;
 
 /// The maximum memory budget, in bytes.
@@ -72,14 +73,14 @@ impl MemoryArgs {
     }
 }
 
-/// Creates a parser for the value of an option that counts games, moves or lines. It accepts numbers from `min` to
+/// Creates a clap parser for the value of an option that counts games, moves or lines. It accepts numbers from `min` to
 /// [`MAX_COUNT`].
 pub fn count<T: TryFrom<u64>>(min: u64) -> RangedU64ValueParser<T> {
     RangedU64ValueParser::new().range(min..=MAX_COUNT)
 }
 
-/// Raises the limit on open files as far as the operating system allows. Some systems allow only 256 by default. An
-/// index needs more, and so does a server with many connections.
+/// Raises the limit on open files as far as the operating system allows. Some systems allow only 256 open files by
+/// default, which is too few for an index, and for a server with many connections.
 pub fn raise_file_limit() {
     // An error is ignored: most commands need few files, and a command that needs more reports the error itself.
     #[cfg(unix)]

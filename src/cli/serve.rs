@@ -1,4 +1,4 @@
-//! `polybook serve`: a server that shows the openings of games in the browser, and answers requests of other
+//! `polybook serve`: runs a server that shows the openings of games in the browser, and answers requests of other
 //! programs.
 
 use std::{
@@ -47,12 +47,12 @@ use super::{
     weighting::one_of,
 };
 
-/// The maximum time for which the server, when it shuts down, waits for requests that are still being processed. It
-/// does not wait for requests that make books, but cancels them.
+/// The maximum time that the server waits, when it shuts down, for requests that are still being processed. It does not
+/// wait for requests that make books, but cancels them.
 const SHUTDOWN_WAIT: Duration = Duration::from_secs(3);
 
-/// The time for which the server waits until the indexes of its sources are complete. After this time, it serves a page
-/// that shows their progress. The indexes of small files are usually complete earlier.
+/// The time that the server waits until the indexes of its sources are complete, before it serves a page that shows
+/// their progress. The indexes of small files are usually complete earlier.
 const INDEX_WAIT: Duration = Duration::from_secs(1);
 
 /// Show games in the browser, and answer the requests of Lichess's opening explorer API
@@ -167,7 +167,7 @@ impl Args {
     }
 }
 
-/// The advice that an error message contains if an index cannot be written to the cache.
+/// The advice that an error message gives if an index cannot be written to the cache.
 const NOT_KEPT: &str = "the index cannot be kept for the next start: add --no-cache to make the index in a temporary directory";
 
 /// Adds the advice [`NOT_KEPT`] to an error if it concerns a file in `cache`, the cache of indexes. Returns other
@@ -184,7 +184,7 @@ fn explain_cache(err: anyhow::Error, cache: Option<&Cache>) -> anyhow::Error {
     }
 }
 
-/// The text that is printed if the user named no games. It says where users can download their games.
+/// The text that is printed if the user named no games. It explains how to download one's own games.
 const GAMES: &str = "\
 polybook serve games.pgn --open    shows games in the browser. These commands download your own games:
 polybook download lichess:NAME --out games.pgn
@@ -269,9 +269,9 @@ fn warn_of_unknown_names(
     Ok(())
 }
 
-/// Returns an error if an index leads to a PGN file that is neither below the directory of the index nor in one of the
-/// directories `allowed`. The server publishes the texts of games, and an index from elsewhere may name any file. Indexes
-/// in the cache lead to the PGN files that the user gave.
+/// Returns an error if an index refers to a PGN file that is neither below the directory of the index nor in one of the
+/// directories `allowed`. The server publishes the texts of games, and an index from an unknown origin may refer to any
+/// file. Indexes in the cache refer only to PGN files that the user gave.
 fn refuse_other_files(
     sources: &[ServedSource<'_>],
     explorer: &Explorer,
@@ -307,8 +307,8 @@ fn refuse_other_files(
     Ok(())
 }
 
-/// Prints a warning for each PGN file that was indexed for one of the `sources`, but no longer exists at its old path.
-/// The server can count the games of such a file, but cannot return their texts.
+/// Prints a warning for each PGN file of the `sources` that no longer exists at the path at which it was indexed. The
+/// server can count the games of such a file, but cannot show their texts.
 fn warn_of_missing_files(sources: &[ServedSource<'_>], explorer: &Explorer, context: Context) {
     for source in sources {
         for pgn in explorer.pgn_paths(Some(&source.name)) {
@@ -359,7 +359,7 @@ fn repertoires(args: &Args, context: Context) -> anyhow::Result<Vec<ServedRepert
     opened.collect()
 }
 
-/// A source of games to serve: an index or a PGN file. The server first builds the index of a PGN file.
+/// A source of games to serve, which is an index or a PGN file. The server first builds the index of a PGN file.
 struct ServedSource<'a> {
     /// The file name without its endings.
     name: String,
@@ -573,9 +573,8 @@ fn announce(args: &Args, context: Context, address: SocketAddr) -> anyhow::Resul
     Ok(())
 }
 
-/// Returns the IP address of this machine in its network, or `None` if it has none. The result is an IPv4 address if
-/// `listening`, the address of the server, is an IPv4 address, otherwise an IPv6 address. The function finds the
-/// address by connecting a UDP socket, which sends no packets.
+/// Returns the IP address of this machine in its network, or `None` if it has none. It is of the same version (IPv4 or
+/// IPv6) as `listening`, the address of the server. To find the address, connects a UDP socket, which sends no packets.
 fn network_address(listening: SocketAddr) -> Option<IpAddr> {
     // These addresses are reserved for documentation, so no machine has them.
     let (any, remote): (IpAddr, IpAddr) = match listening {
@@ -594,8 +593,8 @@ fn network_address(listening: SocketAddr) -> Option<IpAddr> {
     (!found.is_loopback() && !found.is_unspecified()).then_some(found)
 }
 
-/// Serves requests until a signal ends the program. Then waits, for at most [`SHUTDOWN_WAIT`], until the requests that
-/// are still being processed have been answered.
+/// Serves requests until a signal ends the program. Then waits until the requests that are still being processed have
+/// been answered, but for at most [`SHUTDOWN_WAIT`].
 fn until_signal(listening: Listening) -> anyhow::Result<()> {
     let stop = Stop::default();
     let (ended, end) = mpsc::channel();

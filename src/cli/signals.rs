@@ -22,16 +22,16 @@ use polybook::{
 /// Whether a signal is ending the program.
 static ENDING: AtomicBool = AtomicBool::new(false);
 
-/// The function to call when a signal ends the program, or `None`. The server sets a function that waits for requests
-/// that are still being processed, and a download sets one that keeps the games.
+/// The function to call when a signal ends the program, if there is one. The server sets a function that waits for
+/// requests that are still being processed, and a download sets one that saves the games.
 static FAREWELL: Mutex<Option<Farewell>> = Mutex::new(None);
 
-/// Returns the message that is printed when the program has ended.
+/// A function that is called when a signal ends the program, and returns the message to print then.
 type Farewell = Box<dyn FnOnce() -> String + Send>;
 
-/// Starts a thread that ends the program on SIGINT or SIGTERM. The thread also ends the program on SIGHUP, unless the
-/// process ignores this signal. To end the program, it ends running engines, removes unfinished files, and exits with
-/// the status 128 plus the number of the signal.
+/// Starts a thread that ends the program on the signals SIGINT, SIGTERM and, unless the process ignores it, SIGHUP. To
+/// end the program, the thread ends running engines, removes unfinished files, and exits with the status 128 plus the
+/// number of the signal.
 #[cfg(unix)]
 pub fn watch() -> io::Result<()> {
     use signal_hook::{
@@ -113,7 +113,7 @@ fn say_farewell() -> String {
 /// Blocks forever if a signal is ending the program. Otherwise returns immediately.
 ///
 /// A command calls this function before it reports an error. When a signal ends the program, unfinished files are
-/// removed, and the command may fail because these files are missing. Such an error must not be printed, and must not
+/// removed, and the command may fail because they are missing. Such an error must not be printed, and must not
 /// determine the exit status.
 pub fn wait_if_ending() {
     while ENDING.load(Ordering::SeqCst) {
@@ -122,7 +122,7 @@ pub fn wait_if_ending() {
 }
 
 /// Sets the function `farewell`, which is called when a signal ends the program, before unfinished files are removed.
-/// It returns the message with which the program ends. The function must return within a few seconds.
+/// It returns the message to print at the end, and must return within a few seconds.
 #[cfg(any(feature = "download", feature = "serve", test))]
 pub fn before_end(farewell: impl FnOnce() -> String + Send + 'static) {
     *self::farewell() = Some(Box::new(farewell));

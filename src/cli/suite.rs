@@ -1,4 +1,5 @@
-//! The options that determine the content of an opening suite, which is a list of openings for games between engines.
+//! The options that determine the content of an opening suite, which is a list of openings from which engines play
+//! games.
 
 use std::{
     ops::RangeInclusive,
@@ -20,11 +21,11 @@ use super::{
     usage::Usage,
 };
 
-/// An upper bound on the memory that positions read from a file need, in bytes per byte of the file.
+/// An upper bound on the memory for positions that are read from a file, in bytes per byte of the file.
 const MEMORY_PER_BYTE: usize = 16;
 
 /// The option of `make-book` that writes an opening suite. An error message names it if the user gives other options
-/// for suites without this option.
+/// for suites but not this option.
 pub const ONLY_SUITE: &str = "--suite";
 
 /// The options that determine the content of an opening suite, which is a list of openings for games between engines.
@@ -92,9 +93,9 @@ pub struct SuiteArgs {
     opcodes: bool,
 }
 
-/// Returns the end of a phrase such as "100 lines of 8 half-moves" or "100 positions after 8 half-moves", which
-/// describes a suite. `plies` contains the lengths in half-moves. The result begins with " of" for a suite of lines
-/// (PGN), and with " after" for a suite of positions (EPD).
+/// Returns the end of a phrase that describes a suite, such as "100 lines of 8 half-moves" or "100 positions after 8
+/// half-moves". `plies` contains the lengths in half-moves. The result begins with " of" for a suite of lines (PGN),
+/// and with " after" for a suite of positions (EPD).
 pub fn length_suffix(format: SuiteFormat, plies: &RangeInclusive<usize>) -> String {
     let plies = half_moves(plies);
     match format {
@@ -103,9 +104,9 @@ pub fn length_suffix(format: SuiteFormat, plies: &RangeInclusive<usize>) -> Stri
     }
 }
 
-/// Returns the end of the line that describes a suite in the summary of a command. It says how many lines of moves
-/// `--unique` left out because another line leads to the same position. Returns an empty string if `repeated`, the
-/// number of these lines, is `None` or 0.
+/// Returns the end of the line that describes a suite in the summary of a command. It says how many lines of moves were
+/// left out by `--unique` because another line leads to the same position. Returns an empty string if this number,
+/// `repeated`, is `None` or 0.
 pub fn repeated_suffix(repeated: Option<u64>) -> String {
     let count = repeated.filter(|count| *count > 0);
     count.map_or_else(String::new, |count| {
@@ -120,8 +121,8 @@ struct PlyRange {
     most: u16,
 }
 
-/// Parses a number of half-moves such as `8`, or a range such as `8..16`. Returns an error message if the text is neither,
-/// or contains 0.
+/// Parses a number of half-moves such as `8`, or a range such as `8..16`. Returns an error message if the text is
+/// anything else, or contains 0.
 fn plies(text: &str) -> Result<PlyRange, &'static str> {
     let (least, most) = text.split_once("..").unwrap_or((text, text));
     let number = |text: &str| text.trim().parse::<u16>().ok().filter(|number| *number > 0);
@@ -157,12 +158,17 @@ fn centipawns(text: &str) -> Result<(i16, i16), &'static str> {
         .ok_or("use two numbers of centipawns with .. between them, the lower one first, such as 80..120")
 }
 
-/// The largest evaluation that an option names, in centipawns. Larger evaluations are mates.
+/// The largest number of centipawns that an option for evaluations accepts. In a store of evaluations, larger values
+/// stand for mates.
 const MAX_CENTIPAWNS: u16 = 32_000;
 
-/// Parses a range of percentages and returns its bounds. Error messages contain `things`, the plural noun for the
-/// values, and `example`, an example of a range. Returns an error for a range up to 1 without a percent sign, such as
-/// `0.4-0.6`, because the user probably means shares and not percentages.
+/// Parses a range of percentages and returns its bounds. For error messages, `things` is the plural noun for the
+/// values, and `example` is an example of a range.
+///
+/// # Errors
+///
+/// Returns an error message if the text is not a range, or if the range is not above 1 and contains no percent sign,
+/// such as `0.4-0.6`, because the user probably means shares instead of percentages.
 fn range(text: &str, things: &str, example: &str) -> Result<(f64, f64), String> {
     let percent = |text: &str| text.trim().trim_end_matches('%').parse::<f64>().ok();
     text.split_once('-')
@@ -179,8 +185,8 @@ fn range(text: &str, things: &str, example: &str) -> Result<(f64, f64), String> 
 }
 
 impl SuiteArgs {
-    /// Returns the settings of the suite, except the evaluations and the starting positions, which must be read from
-    /// files, and the condition on positions, which is an option of the command.
+    /// Returns the settings of the suite that require no files: all settings except the evaluations, the starting
+    /// positions, and the condition on positions, which is an option of the command.
     pub fn settings(&self) -> Suite {
         let limit = self
             .limit
@@ -247,7 +253,7 @@ impl SuiteArgs {
         self.eval.or(self.eval_abs).is_some()
     }
 
-    /// Returns the paths of the files that the options name as inputs. Only `--from` names such a file.
+    /// Returns the paths of the input files that the options name. Only `--from` names such a file.
     pub fn inputs(&self) -> Vec<&Path> {
         self.from.iter().map(PathBuf::as_path).collect()
     }
@@ -283,8 +289,8 @@ impl SuiteArgs {
         Ok(starts)
     }
 
-    /// Returns an error if the user gave an option that has no effect on the suite. `is_of_lines` is `true` for a
-    /// suite of lines, and `false` for a suite of positions.
+    /// Returns an error if the user gave an option that has no effect on the suite. `is_of_lines` says whether the
+    /// suite consists of lines or of positions.
     pub fn refuse_unused(&self, is_of_lines: bool) -> Result<(), Usage> {
         let opcodes = (is_of_lines && self.opcodes).then_some("--opcodes");
         Usage::refuse(
@@ -294,17 +300,17 @@ impl SuiteArgs {
     }
 
     /// Returns an error if the user gave an option that applies only to suites. Commands that write no suite call this
-    /// function. `suites` ends the error message "applies only to ...": it names the option or the outputs for which
-    /// such options exist, for example `--suite`.
+    /// function. `suites` completes the error message "applies only to ...": it is the option or the kind of output to
+    /// which such options apply, for example `--suite`.
     pub fn refuse(&self, suites: &str) -> Result<(), Usage> {
         let from = self.from.as_ref().map(|_| "--from");
         Usage::refuse(from, &format!("applies only to {suites}"))?;
         self.refuse_except_from(suites)
     }
 
-    /// Returns an error if the user gave an option that applies only to suites, except `--from`, which also applies to
-    /// other outputs. `suites` ends the error message "applies only to ...", for example `outputs that are suites (.pgn
-    /// or .epd)`.
+    /// Returns an error if the user gave an option that applies only to suites. The option `--from` is accepted,
+    /// because it also applies to other outputs. `suites` completes the error message "applies only to ...", for
+    /// example `outputs that are suites (.pgn or .epd)`.
     pub fn refuse_except_from(&self, suites: &str) -> Result<(), Usage> {
         let options = [
             (self.plies.is_some(), "--plies"),

@@ -25,8 +25,8 @@ use super::{
     usage::Usage,
 };
 
-/// An estimate of the memory that a suite needs, in bytes per byte of the suite's file. A suite whose entries have only
-/// a few characters needs up to three times as much.
+/// An estimate of the memory for a suite, in bytes per byte of the suite's file. A suite whose entries have only a few
+/// characters needs up to three times as much.
 pub const MEMORY_PER_BYTE: usize = 16;
 
 /// Show the results of an engine match for each opening of its suite
@@ -202,8 +202,8 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     }
 }
 
-/// Returns an error if the file name `out` has the extension of a suite format other than `format`, the format in which
-/// the suite is written.
+/// Returns an error if the file name `out` has the extension of a suite format other than `format`, in which the suite
+/// is written.
 fn refuse_other_format(out: &Path, format: SuiteFormat) -> Result<(), Usage> {
     let out_ending = ending(out);
     let (entries, right, is_other) = match format {
@@ -304,7 +304,8 @@ fn table(report: &MatchReport) -> String {
     text
 }
 
-/// Formats the estimate of a player's strength, and the LLR of `sprt`, as lines in the words of fastchess.
+/// Formats the estimate of a player's strength, and the log-likelihood ratio (LLR) of `sprt`, as lines in the style of
+/// fastchess.
 fn strength_lines(strength: &Strength, sprt: Option<&Sprt>) -> String {
     let known = |value| number(value, 2, "unknown");
     let source = match strength.estimated_from {
@@ -344,8 +345,8 @@ fn number(value: Option<f64>, decimals: usize, unknown: &str) -> String {
     value.map_or_else(|| unknown.to_owned(), |value| format!("{value:.decimals$}"))
 }
 
-/// Formats a pentanomial as text, such as `[0 1 5 2 0]`. A pentanomial counts pairs of games. Its five numbers belong
-/// to the pairs in which a player scored 0, 0.5, 1, 1.5 and 2 points.
+/// Formats a pentanomial, such as `[0 1 5 2 0]`. A pentanomial counts pairs of games: its five numbers are the numbers
+/// of pairs in which a player scored 0, 0.5, 1, 1.5 and 2 points.
 fn pairs(Pentanomial(counts): Pentanomial) -> String {
     let counts = counts.map(|count| count.to_string());
     format!("[{}]", counts.join(" "))

@@ -1,6 +1,7 @@
 //! Prints text safely. Text from games, files and requests can contain control characters, which must not reach a
 //! terminal. In tables, JSON documents and messages, they are printed as escapes such as `\u001b`, which are also valid
-//! in JSON. Other outputs, such as games in PGN, are escaped only on a terminal: files and pipes receive them unchanged.
+//! in JSON. In other outputs, such as games in PGN, they are escaped only on a terminal; files and pipes receive them
+//! unchanged.
 
 use std::{
     io::{self, BufWriter, IsTerminal, Stderr, StdoutLock, Write},
@@ -23,8 +24,8 @@ use super::{
     usage::Usage,
 };
 
-/// Formats a number with one decimal place. If two results are equally close, returns the one farther from 0, as the
-/// explorer's page does. Rust would return the one with the even digit.
+/// Formats a number with one decimal place. A number exactly between two results is rounded away from 0, as on the
+/// explorer's page; Rust would choose the result with the even digit.
 pub fn one_decimal(number: f64) -> String {
     let is_tie = (4.0 * number.abs()) % 2.0 == 1.0;
     let number = if is_tie {
@@ -192,7 +193,7 @@ pub struct AnswerArgs {
     force: bool,
 }
 
-/// The form of the answer of a command.
+/// The form in which a command gives its answer, such as text or JSON.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum AnswerForm {
     Text,
@@ -201,11 +202,11 @@ pub enum AnswerForm {
 }
 
 impl AnswerArgs {
-    /// Returns the form of the answer to a question about `sources`.
+    /// Returns the form in which the answer to a query about `sources` is written.
     ///
     /// # Errors
     ///
-    /// Returns an error if the output is also a source, or if `--json` contradicts the ending of the output.
+    /// Returns an error if the output is also a source, or if `--json` contradicts the extension of the output.
     pub fn form(&self, sources: &[PathBuf]) -> anyhow::Result<AnswerForm> {
         check_output(&self.out, sources, false)?;
         match TableFormat::of_path(&self.out) {
@@ -223,7 +224,7 @@ impl AnswerArgs {
         }
     }
 
-    /// Writes an answer in text.
+    /// Writes an answer that is text.
     pub fn write(&self, text: &str) -> anyhow::Result<()> {
         self.write_all([Ok(text.to_owned())])
     }
@@ -273,7 +274,7 @@ impl AnswerArgs {
         Ok(out.commit()?)
     }
 
-    /// Writes a table. Each item of `rows` is a JSON document that describes a row.
+    /// Writes a table. Each item of `rows` is a JSON document from which a row is made.
     pub fn write_table(
         &self,
         format: TableFormat,
@@ -303,7 +304,7 @@ impl Output {
     }
 
     /// Creates an output for games like [`create`](Output::create), but escapes control characters only on a terminal,
-    /// so that the games are written as they were read.
+    /// so that files receive the games as they were read.
     pub fn create_pgn(path: &Path, force: bool) -> polybook::Result<Output> {
         let Output(mut shown) = Output::create(path, force)?;
         shown.escapes = is_shown_by_terminal(path);

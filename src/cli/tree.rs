@@ -1,4 +1,4 @@
-//! `polybook tree`: prints or writes all lines that a book, database or index contains from a position on.
+//! `polybook tree`: prints or writes all lines of moves that a book, database or index contains from a given position.
 
 use std::path::PathBuf;
 
@@ -141,7 +141,8 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     context.report(&text, args.json, json!({ "path": path, "moves": moves }))
 }
 
-/// A source of moves from which a tree is built, and the order of its moves if it is a repertoire in PGN.
+/// A source of moves from which a tree is built. For a repertoire in PGN, it comes with the order of the moves in the
+/// file.
 type Opened = (OpenedSource, Option<FileOrder>);
 
 /// Returns the variant of the tree, and the position in which the tree starts.
@@ -155,8 +156,8 @@ fn start_in(args: &Args, source: &OpenedSource) -> anyhow::Result<(Variant, Vari
     Ok((variant, args.position.position_in(variant, &searched)?))
 }
 
-/// Writes the tree of moves of a source, which starts in a given position, to `out`. Returns the number of moves in the
-/// tree.
+/// Writes a tree of the moves of `source`, beginning in the position `start`, to `out`. Returns the number of moves in
+/// the tree.
 fn write(
     args: &Args,
     ((source, order), start): (Opened, VariantPosition),

@@ -1,14 +1,14 @@
 //! Errors in the use of the command line.
 
-/// An error in the command line that clap cannot detect. It contains the message for the user. The exit status of the
-/// program is 2.
+/// An error in the command line that clap cannot detect, with the message for the user. It ends the program with the
+/// exit status 2.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct Usage(pub String);
 
 impl Usage {
-    /// Returns an error if `option` is `Some`. `option` contains the name of an option that the user gave but must not
-    /// use here. The error message consists of this name and `reason`.
+    /// Returns an error if `option`, the name of an option that is not allowed here, is `Some`, because the user gave
+    /// this option. The error message consists of the name and `reason`.
     pub fn refuse(option: Option<&str>, reason: &str) -> Result<(), Usage> {
         match option {
             Some(option) => Err(Usage(format!("{option} {reason}"))),
@@ -17,6 +17,6 @@ impl Usage {
     }
 }
 
-/// The error message if the user gave `--explorer` without a directory, which older versions of polybook accepted.
+/// The error message for `--explorer` without a directory, which older versions of polybook accepted.
 pub const EXPLORER_DIR: &str = "--explorer needs the name of a directory: --explorer DIR writes the explorer's index, \
                                 and --leveldb DIR writes an index for front-ends";

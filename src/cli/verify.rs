@@ -87,8 +87,8 @@ pub struct Args {
 /// The maximum number of faults of a suite that an error message lists.
 const MAX_LISTED_FAULTS: usize = 10;
 
-/// The result of checking a book, a database, an index or a store of evaluations. It contains the number of records and
-/// the faults.
+/// The result of checking a book, a database, an index or a store of evaluations: the number of records, and the
+/// faults.
 struct Findings {
     /// The number of records: 16-byte records of a book including its header, rows of a database, or entries of an
     /// index.
@@ -101,7 +101,7 @@ struct Findings {
     /// `true` if the library `rusty-leveldb` also read the index, `false` if it could not, and `None` if the file is
     /// not an index.
     second_opinion: Option<bool>,
-    /// The advice that follows the list of faults in the error message.
+    /// The advice that the error message gives after the list of faults.
     advice: &'static str,
 }
 
@@ -170,7 +170,7 @@ fn find(file: &Path, context: Context) -> polybook::Result<Findings> {
     }
 }
 
-/// Returns the result of comparing a checksum as it appears in JSON.
+/// Returns the JSON value for the result of comparing a checksum.
 fn in_json(checksum_matches: Option<bool>) -> Option<&'static str> {
     checksum_matches.map(|matches| if matches { "matches" } else { "differs" })
 }
@@ -185,8 +185,8 @@ fn is_system_error(err: &anyhow::Error) -> bool {
     err.is::<io::Error>() || own == Some(ErrorKind::Io)
 }
 
-/// Returns `true` if a PGN text contains a game with a result. Games in an opening suite have no results, so such a
-/// text is not a suite.
+/// Returns `true` if a PGN text contains a game with a result. Such a text is not an opening suite, whose games have no
+/// results.
 fn has_results(pgn: &str) -> bool {
     let results = ["1-0", "0-1", "1/2-1/2"];
     results
@@ -194,9 +194,9 @@ fn has_results(pgn: &str) -> bool {
         .any(|result| pgn.contains(&format!("[Result \"{result}\"]")))
 }
 
-/// Returns the number of games in the PGN text `pgn` and the number of games with variations, in this order, if the
-/// text is a repertoire. A text is regarded as a repertoire if at least one game has variations, because the games of
-/// an opening suite have none. Returns `None` for other texts.
+/// Returns the number of games in the PGN text `pgn` and the number of games with variations, if the text is a
+/// repertoire, otherwise `None`. A text is regarded as a repertoire if at least one game has variations, because the
+/// games of an opening suite have none.
 fn games_of_repertoire(pgn: &str) -> Option<[u64; 2]> {
     let mut reader = GameReader::new(pgn.as_bytes()).with_variations(true);
     let (mut games, mut with_variations) = (0, 0);
@@ -217,7 +217,7 @@ fn games_of_repertoire(pgn: &str) -> Option<[u64; 2]> {
 
 /// Checks the moves of all games and variations of a repertoire in PGN, and prints a report. `file` is the path to
 /// open. `shown` contains the name for messages, the number of games, and how many of them have variations.
-/// `checksum_matches` is the result of comparing the checksum of the file. A different checksum is no fault, because
+/// `checksum_matches` is the result of comparing the checksum of the file; a different checksum is not a fault, because
 /// users edit their repertoires.
 fn verify_repertoire(
     args: &Args,
@@ -251,7 +251,7 @@ fn verify_repertoire(
 /// Returns an error that lists the first faults of an input, or `Ok` if `faults` is empty. `count` is the number of all
 /// faults of the input. `faults` contains all of them or, if there are too many, the first ones. The message consists
 /// of `name` (the name of the file), the word `this`, `problem` (such as `suite contains faults`), the faults, and
-/// `advice`, which says what the user should do.
+/// `advice`, which tells the user what to do.
 fn refuse_faults(
     name: &str,
     problem: &str,
@@ -272,7 +272,7 @@ fn refuse_faults(
 
 /// Checks a file that is not a book as an opening suite, and prints a report. If the file is not a suite either,
 /// returns `refusal`, the error that says why it is not a book. `book` is the path that the user gave, and `file` is
-/// the path to open. They differ if the user named a pipe.
+/// the path to open, which is different for a pipe.
 fn verify_suite(
     args: &Args,
     book: &Path,

@@ -9,7 +9,7 @@ use shakmaty::Color;
 
 use super::resources::count;
 
-/// The heading above the options that select moves and determine their weights, in the help of a command.
+/// The heading of the options that select moves and determine their weights, in the help of a command.
 pub const MOVES: &str = "Which moves are kept, and their weights";
 
 /// The options that select the moves of a book and determine their weights.
@@ -66,7 +66,7 @@ pub struct WeightingArgs {
     minimax: Option<u8>,
 }
 
-/// Returns a parser for clap that accepts only the names in `values`, and converts each name to the value next to it.
+/// Returns a clap parser that accepts only the names in `values`, and converts each name to the value next to it.
 pub fn one_of<T: Clone + Send + Sync + 'static, const N: usize>(
     values: [(&'static str, T); N],
 ) -> impl TypedValueParser<Value = T> {
@@ -96,8 +96,8 @@ fn score_percent(text: &str) -> Result<f64, String> {
     }
 }
 
-/// The input or output that an option in [`WeightingArgs`] requires. Without it, the option has no effect. Each variant
-/// implies the earlier ones: an option that needs weights also needs a book.
+/// What an option in [`WeightingArgs`] requires to have an effect: an input or output. Each variant implies the earlier
+/// ones: an option that needs weights also needs a book.
 ///
 /// [`WeightingArgs::given`] contains a list of all options, sorted by requirement. The discriminant of a variant is the
 /// index of the first option in this list that has the requirement.
@@ -114,8 +114,8 @@ pub enum Requirement {
 }
 
 impl WeightingArgs {
-    /// Returns the name of the first given option whose requirement is `needs` or a later variant of [`Requirement`].
-    /// Returns `None` if the user gave no such option.
+    /// Returns the name of the first option given by the user whose requirement is `needs` or a later variant of
+    /// [`Requirement`]. Returns `None` if the user gave no such option.
     pub fn given(&self, needs: Requirement) -> Option<&'static str> {
         let factors = Factors::default();
         let options = [
@@ -144,8 +144,8 @@ impl WeightingArgs {
         self.min_game
     }
 
-    /// Returns the filter for moves that the options describe. If `--min-game` is not given, takes the minimum number
-    /// of games from `default`.
+    /// Returns the filter for moves that the options describe. If `--min-game` is not given, the minimum number of
+    /// games is taken from `default`.
     pub fn move_filter(&self, default: &MoveFilter) -> MoveFilter {
         MoveFilter {
             min_game: self.min_game.unwrap_or(default.min_game),

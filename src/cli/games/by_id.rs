@@ -1,4 +1,4 @@
-//! Games that the user names by their numbers or by their ids at Lichess.
+//! Finds games that the user names by their numbers or by their Lichess ids.
 
 use std::path::PathBuf;
 
@@ -15,15 +15,15 @@ use crate::cli::{
     usage::Usage,
 };
 
-/// A game that the user names: by its number in an index, or by its id at Lichess.
+/// The number of a game in an index, or its Lichess id, by which the user names the game.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum GameId {
     Number(u32),
     Lichess(String),
 }
 
-/// Parses the number of a game, the id of a game at Lichess, or the address of a game at lichess.org. Returns an
-/// error message for any other text.
+/// Parses the number of a game, a Lichess id, or the address of a game at lichess.org. Returns an error message for any
+/// other text.
 pub fn game_id(text: &str) -> Result<GameId, String> {
     if let Ok(number) = text.parse() {
         return Ok(GameId::Number(number));
@@ -118,8 +118,8 @@ pub fn run(args: &Args, form: GamesForm, context: Context) -> anyhow::Result<()>
     }))
 }
 
-/// Reads game `id` of `index` for the list. `number` is the number of the game in all sources, and `explorer` contains
-/// these sources if they are explorer's indexes.
+/// Reads game `id` of `index` for the list. `number` is the number of the game in all sources. `explorer` contains
+/// these sources if they are explorer indexes.
 fn found<'a>(
     index: &'a Index,
     id: u32,
@@ -135,9 +135,11 @@ fn found<'a>(
     })
 }
 
-/// Finds game `number` in `indexes`, whose games are numbered in this order. Returns the position of its index, and its
-/// id in this index. If there is only one index, the index may contain no game with this id. Otherwise, returns an
-/// error if no game has the number.
+/// Finds game `number` in `indexes`, whose games are numbered consecutively in this order. Returns the position of the
+/// game's index in the list, and the game's id in this index.
+///
+/// Returns an error if there are several indexes and no game has this number. If there is only one index, the number is
+/// not checked, so the index may contain no game with the returned id.
 fn locate(indexes: &[Index], number: u64) -> anyhow::Result<(usize, u32)> {
     let mut first = 0;
     for (at, index) in indexes.iter().enumerate() {
@@ -152,8 +154,8 @@ fn locate(indexes: &[Index], number: u64) -> anyhow::Result<(usize, u32)> {
     )
 }
 
-/// Returns the number that the game `id` has in the sources `paths`. Returns an error if a Lichess id belongs to no game
-/// or to several. `explorer` contains the sources, and is `Some` if `id` is a Lichess id.
+/// Returns the number of the game `id` in the sources `paths`. Returns an error if a Lichess id belongs to no game or
+/// to several games. `explorer` contains the sources, and must be `Some` if `id` is a Lichess id.
 fn number(paths: &[PathBuf], id: &GameId, explorer: Option<&Explorer>) -> anyhow::Result<u64> {
     let id = match id {
         GameId::Number(number) => return Ok(u64::from(*number)),

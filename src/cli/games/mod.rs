@@ -130,7 +130,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     run_explored(args, form, context)
 }
 
-/// Prints the games that reached a position, in the order of the index. The index was made with `make-book --leveldb`.
+/// Prints the games that reached a position, in the order of `index`, which was made with `make-book --leveldb`.
 fn run_plain(args: &Args, form: GamesForm, index: &Index) -> anyhow::Result<()> {
     let own = index.variant().only();
     let variant = args.source.position.variant_of(own);
@@ -166,7 +166,8 @@ fn run_plain(args: &Args, form: GamesForm, index: &Index) -> anyhow::Result<()> 
     write_list(args, form, &head, total, games)
 }
 
-/// Prints the games that reached a position and pass the filters. The indexes were made with `make-book --explorer`.
+/// Prints the games that reached a position and pass the filters, from indexes that were made with `make-book
+/// --explorer`.
 fn run_explored(args: &Args, form: GamesForm, context: Context) -> anyhow::Result<()> {
     let explorer =
         explorer_of(&args.source.paths, context).map_err(|err| better_reason(args, err))?;
@@ -215,8 +216,8 @@ fn run_explored(args: &Args, form: GamesForm, context: Context) -> anyhow::Resul
     write_list(args, form, &head, total, games)
 }
 
-/// Returns what an explorer's index knows about a game besides its tags: the opening by the moves, the number of
-/// half-moves, the speed, whether the game was rated, and the variant.
+/// Returns the data about a game that an explorer index contains in addition to its tags: the opening by the moves, the
+/// number of half-moves, the speed, whether the game was rated, and the variant.
 fn explored(explorer: &Explorer, number: u64) -> polybook::Result<Value> {
     let (speed, mode) = explorer.speed_and_mode_of_game(number)?;
     Ok(json!({
@@ -241,7 +242,7 @@ struct FoundGame<'a> {
 }
 
 /// Replaces `err`, the error of a failed query, with a clearer error if an index in `args` was made with `make-book
-/// --leveldb`. The clearer error says that the command needs an explorer's index. Otherwise, returns `err`.
+/// --leveldb`, although the command needs an explorer index. Otherwise, returns `err`.
 fn better_reason(args: &Args, err: anyhow::Error) -> anyhow::Error {
     let is_plain = |path: &PathBuf| {
         let index = Index::open(path);
@@ -282,7 +283,8 @@ const COLUMNS: [Column; 25] = [
     Column::new("offset", ColumnType::Integer),
 ];
 
-/// The move that was played in the position, if the games of a table reached a position that the user named.
+/// The column with the move that was played in the position, for a table of games that reached a position named by the
+/// user.
 const MOVE_COLUMN: Column = Column::new("uci", ColumnType::Text);
 
 /// Writes a list of games that reached a position. `head` contains the fields of the JSON document before the games.
@@ -337,8 +339,8 @@ fn line(found: &FoundGame<'_>) -> String {
     )
 }
 
-/// Converts a game that the command lists to a JSON object with the number and the tags of the game, and the file that
-/// contains it. The last fields are those of [`FoundGame::explored`].
+/// Converts a game that the command lists to a JSON object, which contains the number and the tags of the game, and the
+/// path of its file. The last fields are those of [`FoundGame::explored`].
 fn document(game: &FoundGame<'_>) -> Value {
     let FoundGame {
         id,
@@ -372,8 +374,7 @@ fn document(game: &FoundGame<'_>) -> Value {
     document
 }
 
-/// Returns the value of a tag, or `None` if the value means "unknown". Such values are an empty one, `*`, `?`, `-` and
-/// `????.??.??`.
+/// Returns the value of a tag, or `None` if it means "unknown", like an empty value, `*`, `?`, `-` and `????.??.??`.
 fn known_value(value: Cow<'_, str>) -> Option<Cow<'_, str>> {
     let is_said = value.trim().contains(|c| !"*?-.".contains(c));
     is_said.then_some(value)

@@ -106,23 +106,23 @@ pub struct Args {
     filter: SelectionArgs<WithoutColor>,
 }
 
-/// The help text of `--player` in this command. Here the option keeps only games in which the player has the color of
+/// The help text of `--player` in this command, where the option keeps only games in which the player has the color of
 /// the repertoire. In other commands, it keeps all games of the player.
 pub const PLAYER: &str = "Keep games in which a player whose name contains NAME has the color of the repertoire. If the \
                       option is given several times, games that match any of the names are kept";
 
-/// The approximate number of games at the start of a file that [`owner_of`] examines. It reads whole batches of games
-/// until it has examined at least this number.
+/// The approximate number of games at the start of a file that [`owner_of`] examines. Whole batches of games are read
+/// until at least this number has been examined.
 const EXAMINED_GAMES: usize = 1000;
 
-/// The minimum number of games that a file must contain for [`owner_of`] to return a name.
+/// The minimum number of games in a file for which [`owner_of`] returns a name.
 const MIN_EXAMINED_GAMES: usize = 10;
 
 /// The maximum length of a player's name that [`owner_of`] returns, in bytes.
 const MAX_OWNER_BYTES: usize = 100;
 
 /// Returns the name of the player whose own games the PGN file `path` contains. This is a player who played at least
-/// nine in ten of the first [`EXAMINED_GAMES`] games, at least one of them with White and one with Black.
+/// nine in ten of the first [`EXAMINED_GAMES`] games, with each color at least once.
 ///
 /// Returns `None` if there is no such player, or if there are two, as in a match. Also returns `None` if the file
 /// contains fewer than [`MIN_EXAMINED_GAMES`] games, or if `path` is not a PGN file that can be read twice.

@@ -104,8 +104,8 @@ pub struct Args {
     resources: ResourceArgs,
 }
 
-/// The default maximum length of each of the two printed lists: the checked games, and the moves with which games left
-/// the repertoire.
+/// The default maximum length of each of the two printed lists, which contain the checked games and the moves with
+/// which games left the repertoire.
 const DEFAULT_LIMIT: usize = 20;
 
 pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
@@ -231,7 +231,7 @@ fn print(args: &Args, context: Context) -> anyhow::Result<()> {
 }
 
 /// Returns an error if the user seems to have swapped the repertoire and the games. Usually, the games of a repertoire
-/// have no results. The user has probably swapped them if `repertoire` contains finished games and a file in `games`
+/// have no results. Therefore, returns an error if `repertoire` contains finished games and one of the files `games`
 /// contains none. `color` is the side of the repertoire, which the error message mentions.
 fn refuse_swapped(
     repertoire: &Path,
@@ -255,13 +255,12 @@ fn refuse_swapped(
     Ok(())
 }
 
-/// Checks whether a file contains a finished game. A game is finished if its tags or the end of its moves contain a
-/// result other than `*`. Returns `Some(true)` for a PGN file with such a game. Returns `Some(false)` for a PGN file
-/// without one, and for a book or an OOBS database.
+/// Checks whether a file contains a finished game, which is a game whose tags or last words contain a result other than
+/// `*`. Returns `Some(true)` for a PGN file with such a game, and `Some(false)` for a PGN file without one, a book or
+/// an OOBS database.
 ///
-/// Returns `None` if it is unknown whether the file contains a finished game. This is the case for a file without
-/// games, for other kinds of files, and for a pipe, because this function must not read data that can be read only
-/// once.
+/// Returns `None` if this is unknown: for a file without games, for other kinds of files, and for a pipe, because this
+/// function must not read data that can be read only once.
 fn has_finished_games(path: &Path, memory: &Memory) -> anyhow::Result<Option<bool>> {
     if !is_regular_file(path)? || path.metadata()?.len() == 0 {
         return Ok(None);
@@ -293,7 +292,7 @@ fn has_finished_games(path: &Path, memory: &Memory) -> anyhow::Result<Option<boo
     Ok(has_games.then_some(false))
 }
 
-/// Prints the positions in which a repertoire has several moves for the side whose repertoire it is.
+/// Prints the positions in which the repertoire contains several moves for its own side.
 fn print_contradictions(args: &Args, context: Context) -> anyhow::Result<()> {
     let both = [(Color::White, &args.white), (Color::Black, &args.black)];
     let named = both
@@ -345,9 +344,9 @@ fn print_contradictions(args: &Args, context: Context) -> anyhow::Result<()> {
     Ok(out.commit()?)
 }
 
-/// Returns the path of the repertoire for each side, or `None` for a side without a repertoire. Also returns the paths
-/// of the files with the games to check. Returns an error if the user named no repertoire, no side of the repertoire,
-/// or no games.
+/// Returns the path of each side's repertoire, which is `None` for a side without one, and the paths of the files with
+/// the games to check. Returns an error if the user named no repertoire, did not say for which side it is, or named no
+/// games.
 fn check_files(args: &Args) -> Result<(ByColor<Option<&PathBuf>>, &[PathBuf]), Usage> {
     let usage = |text: &str| Usage(text.to_owned());
     let mut repertoires = ByColor {
@@ -407,8 +406,8 @@ fn name_of(side: Side) -> &'static str {
     }
 }
 
-/// Formats the move of `departure`, with which a game left the repertoire, with its move number, as in `12. Nf3`.
-/// Returns `the start` if the repertoire has no move in the game's first position.
+/// Formats the move with which a game left the repertoire, with its move number, as in `12. Nf3`. Returns `the start`
+/// if the repertoire has no move in the game's first position.
 fn numbered(departure: &Departure) -> String {
     match (&departure.number, &departure.mv) {
         (Some(number), Some(mv)) => format!("{number} {mv}"),
@@ -416,8 +415,8 @@ fn numbered(departure: &Departure) -> String {
     }
 }
 
-/// Formats `moves`, the moves of the repertoire in the position in which `side` left the repertoire. The result is, for
-/// example, `not Nf3` if the player left the repertoire, and `known: Nf3` if the opponent did.
+/// Formats `moves`, the moves that the repertoire contains in the position in which `side` left it. For example, the
+/// result is `not Nf3` if the player left the repertoire, and `known: Nf3` if the opponent did.
 fn known_moves(side: Side, moves: &[String]) -> String {
     match (side, moves) {
         (_, []) => "no move is known".to_owned(),

@@ -107,8 +107,8 @@ pub struct Args {
     filter: SelectionArgs<WithoutColor>,
 }
 
-/// The help text of `--opponent`. Here the option selects only games in which the opponent has the color of the
-/// repertoire's opponent; in other commands, it selects all games of the opponent.
+/// The help text of `--opponent` in this command, where the option keeps only games in which the opponent does not have
+/// the color of the repertoire. In other commands, it keeps all games of the opponent.
 pub const OPPONENT: &str = "Keep games of an opponent whose name contains NAME and who has the other color than the repertoire. \
                         If the option is given several times, games that match any of the names are kept";
 
@@ -208,9 +208,9 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
 }
 
 /// Prints the names of the opponent for whom the user prepares, and the number of the opponent's games. `filter`
-/// contains the names, and `color` is the color of the opponent. `first_moves` contains the opponent's games, counted
-/// by the move in the first position; the number is their sum. Prints nothing if `filter` contains no names for this
-/// color.
+/// contains the names, and `color` is the color of the opponent. `first_moves` contains the numbers of the opponent's
+/// games with each move in the first position, whose sum is printed. Prints nothing if `filter` contains no names for
+/// this color.
 fn say_opponent(filter: &Selection, first_moves: &[TreeMove], color: Color, context: Context) {
     let names = match (color, filter.opponent.is_empty()) {
         (_, false) => &filter.opponent,
@@ -227,8 +227,8 @@ fn say_opponent(filter: &Selection, first_moves: &[TreeMove], color: Color, cont
     }
 }
 
-/// Writes the repertoire and the new moves in `found` to `out`. The new moves answer gaps (moves of the opponent that
-/// the repertoire does not answer). `start` is the position at which the search for gaps began. `opener` contains
+/// Writes the repertoire to `out`, together with the new moves in `found`, which answer gaps (moves of the opponent
+/// that the repertoire does not answer). `start` is the position in which the search for gaps began. `opener` contains
 /// settings of the command, such as the memory budget.
 fn write(
     args: &Args,
@@ -265,9 +265,11 @@ fn write(
     })
 }
 
-/// Prints up to two messages about the search for gaps. The first message names the likeliest line of moves after which the source, which says how often moves are
-/// played, has no games. It is printed only if this line is likelier than every gap. The second message says how many
-/// of the first `add` gaps and ends of lines got no answer. `add` is the number of gaps that the user wanted to answer.
+/// Prints up to two messages about the search for gaps.
+///
+/// The first message names the likeliest line of moves after which the source of the opponent's moves has no games. It
+/// is printed only if this line is likelier than every gap. The second message says how many of the first `add` gaps
+/// and ends of lines got no answer. `add` is the number of gaps that the user wanted to answer.
 fn say_ends(found: &Gaps, add: usize, context: Context) {
     let likeliest = found.gaps.first().map_or(f64::MAX, |gap| gap.one_in);
     if let Some(end) = found
@@ -293,9 +295,9 @@ fn say_ends(found: &Gaps, add: usize, context: Context) {
     }
 }
 
-/// Returns a message that states how many answers in `found` were added to the repertoire, and how many of these
-/// answers were played in a single game only. `has_results` is `false` if the source of the answers contains only
-/// weights, and no numbers of games.
+/// Returns a message that says how many answers in `found` were added to the repertoire, and how many of them were
+/// played in a single game only. `has_results` is `false` if the source of the answers contains weights instead of
+/// numbers of games.
 fn added_text(found: &Gaps, has_results: bool) -> String {
     let answered = found.gaps.iter().chain(&found.line_ends);
     let games = answered.filter_map(|gap| gap.answer_games);
@@ -308,9 +310,9 @@ fn added_text(found: &Gaps, has_results: bool) -> String {
     text
 }
 
-/// Formats `found`, the gaps of a repertoire, as a report. The first part of the report states the share of games that
-/// are still in the repertoire after each half-move. It leaves out half-moves after which this share is the same as
-/// before. The second part lists the gaps, and the third part the moves after the ends of lines.
+/// Formats `found`, the gaps of a repertoire, as a report. The first part states the share of games that are still in
+/// the repertoire after each half-move; half-moves after which this share has not changed are left out. The second part
+/// lists the gaps, and the third part the opponent's moves after the ends of lines.
 fn text(found: &Gaps) -> String {
     let mut text = String::new();
     let mut last = None;

@@ -72,11 +72,10 @@ enum RepertoireCommand {
     Cards(cards::Args),
 }
 
-/// The number of bytes per read when a command examines the first games of a PGN file before it processes the file.
+/// The number of bytes per read when the first games of a PGN file are examined before the file is processed.
 const BYTES_PER_READ: usize = 1 << 16;
 
-/// The rules for choosing the moves of the side whose repertoire it is. Each element contains the name of a rule on the
-/// command line, and the rule.
+/// The rules for choosing the moves of the repertoire's own side, each with its name on the command line.
 const OWN_MOVE_RULES: [(&str, OwnMoveRule); 3] = [
     ("score", OwnMoveRule::Score),
     ("games", OwnMoveRule::Games),
@@ -119,8 +118,8 @@ impl LineArgs {
         self.max_ply.map(usize::from)
     }
 
-    /// Says which games of `source` have no moves in lines from the position `start`. `start` is the position of
-    /// [`start`](LineArgs::start) or, without `--from`, any position.
+    /// Tells the user which games of `source` have no moves in lines from the position `start`. `start` is the position
+    /// of [`start`](LineArgs::start) or, without `--from`, any position.
     fn say_absent(
         &self,
         source: &OpenedSource,
@@ -171,8 +170,8 @@ impl Opener {
         Opener::with_resources((variant, untagged), memory, threads, context)
     }
 
-    /// Creates an opener that reads positions of `variant`, or of the variant of each file if it is `None`. `untagged` is
-    /// the variant of games without a `Variant` tag, and `threads` is 0 for all cores.
+    /// Creates an opener that reads positions of `variant`, or of the variant of each file if it is `None`. `untagged`
+    /// is the variant that is assumed for games without a `Variant` tag, and `threads` is 0 for all cores.
     pub fn with_resources(
         (variant, untagged): (Option<Variant>, &UntaggedArg),
         memory: Memory,
@@ -189,8 +188,8 @@ impl Opener {
         })
     }
 
-    /// Creates an opener that uses the default memory budget and all cores. It accepts files of every variant.
-    /// `untagged` is the variant of games without a `Variant` tag.
+    /// Creates an opener that uses the default memory budget and all cores, and accepts files of every variant.
+    /// `untagged` is the variant that is assumed for games without a `Variant` tag.
     pub fn with_defaults(untagged: &UntaggedArg, context: Context) -> polybook::Result<Opener> {
         Opener::with_resources((None, untagged), Memory::default(), 0, context)
     }
@@ -206,15 +205,15 @@ impl Opener {
     }
 
     /// Reads the moves of all games and variations of the repertoire `path`, a PGN file. Returns descriptions of the
-    /// parts that could not be read. Also prints them, unless the user gave `--quiet` or the caller created the opener
-    /// with a quiet [`Context`].
+    /// parts that could not be read, and also prints them, unless the user gave `--quiet` or the [`Context`] of this
+    /// opener is quiet.
     pub fn faults(&self, path: &Path) -> anyhow::Result<Vec<String>> {
         let repertoire = self.open(path, None, OpenedSource::repertoire)?;
         Ok(repertoire.warnings().to_vec())
     }
 
-    /// Opens the files `arguments` together as one source of moves. A single file can be of any kind, but several must
-    /// all be explorer's indexes, or all be PGN. `filter` selects the games whose moves are used.
+    /// Opens the files `arguments` together as one source of moves. A single file can be of any kind, but several files
+    /// must all be explorer indexes or all be PGN. `filter` selects the games whose moves are used.
     pub fn sources(
         &self,
         arguments: &[PathBuf],
@@ -243,8 +242,8 @@ impl Opener {
         })
     }
 
-    /// Opens the file or directory `argument` as a source of lines: a PGN file is read like a repertoire. Also returns the
-    /// order of the moves in the file if it is PGN. `filter` selects the games of counts or an index.
+    /// Opens the file or directory `argument` as a source of lines, where a PGN file is read like a repertoire. For a
+    /// PGN file, also returns the order of its moves. `filter` selects the games of a counts directory or an index.
     pub fn lines(
         &self,
         argument: &Path,
@@ -268,7 +267,7 @@ impl Opener {
         Ok((source, order))
     }
 
-    /// Opens the file or directory `argument` by calling `open_source` with its path and the settings of this opener.
+    /// Opens the file or directory `argument`, by calling `open_source` with its path and the settings of this opener.
     /// `filter` selects the games whose moves are used. Prints warnings about games that could not be read.
     fn open(
         &self,
@@ -284,7 +283,7 @@ impl Opener {
         self.open_as(filter, |options| open_source(&path, options))
     }
 
-    /// Opens a source of moves by calling `open_source` with the settings of this opener. `filter` selects the games
+    /// Opens a source of moves, by calling `open_source` with the settings of this opener. `filter` selects the games
     /// whose moves are used. Prints warnings about games that could not be read.
     fn open_as(
         &self,
@@ -338,13 +337,13 @@ fn one_in(text: &str) -> Result<f64, &'static str> {
     }
 }
 
-/// Returns the title of a repertoire for the side `color`. A repertoire in PGN contains the title in the `Event` tags
-/// of its games, and a book contains it in the comment of its header.
+/// Returns the title of a repertoire for the side `color`. In PGN, the title is written to the `Event` tags of the
+/// games, and in a book to the comment of the header.
 fn title_of(color: Color) -> String {
     format!("Repertoire for {color}")
 }
 
-/// Returns an error if `out`, the value of `--out`, is standard output. The command already prints a list there.
+/// Returns an error if `out`, the value of `--out`, is standard output, where the command already prints a list.
 fn refuse_printed(out: &Path) -> Result<(), Usage> {
     if is_standard_output(out) {
         let usage = "the list and the output of --out would both go to standard output: give a file with --out";
@@ -353,8 +352,8 @@ fn refuse_printed(out: &Path) -> Result<(), Usage> {
     Ok(())
 }
 
-/// Formats a game as an element of a JSON list. The result begins with the string in `comma`, which must be empty for
-/// the first element. Sets `comma` to `,`, so that the next element begins with a comma.
+/// Formats a game as an element of a JSON list. The result begins with the string in `comma`, which is empty for the
+/// first element. Then sets `comma` to `,` for the next element.
 fn json_game(game: &impl serde::Serialize, comma: &mut &str) -> String {
     let game = json::to_string(game).expect("texts and numbers are JSON");
     std::mem::replace(comma, ",").to_owned() + &game
@@ -378,9 +377,9 @@ fn pgn_text(text: &[u8]) -> Vec<u8> {
     }
 }
 
-/// Says which games of `source` have no moves in the lines that follow the position `pos`: games that do not begin where
-/// `line` begins, and all games if their index ends before the moves of `pos`. `option` names the option of the command
-/// that gives the position.
+/// Tells the user which games of `source` have no moves in the lines that follow the position `pos`: games that do not
+/// begin where `line` begins, and all games if their index ends before the moves of `pos`. `option` is the option of
+/// the command that gives the position.
 pub fn say_absent(
     source: &OpenedSource,
     (line, pos): (&Line, &VariantPosition),

@@ -192,7 +192,7 @@ fn write(args: &Args, context: Context) -> anyhow::Result<()> {
 }
 
 /// Formats `found`, the first new move of a game, as one line. A move is new if the position after it does not occur in
-/// the reference, the games with which the game is compared.
+/// the reference, which is the source with which the game is compared.
 fn new_line(found: &NewMove) -> String {
     let NewMove {
         game, white, black, ..
@@ -240,7 +240,7 @@ fn table_row(found: &NewMove) -> [Cell<'_>; COLUMNS.len()] {
     ]
 }
 
-/// The output of the command.
+/// The output of the command `polybook repertoire new`.
 enum NewMovesOutput {
     Text(Box<Output>),
     Table(Table),

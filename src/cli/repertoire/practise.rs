@@ -1,4 +1,4 @@
-//! `polybook repertoire practise`: asks for the moves of a repertoire in the terminal.
+//! `polybook repertoire practise`: asks the user for the moves of a repertoire in the terminal.
 
 use std::{
     io::{self, BufRead, IsTerminal, Read},
@@ -112,7 +112,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     session.run(args.new, args.limit.unwrap_or(u64::MAX))
 }
 
-/// A session of practice in the terminal.
+/// A session in which the user practises a repertoire in the terminal.
 struct Session<'a> {
     deck: &'a Deck,
     replies: Option<&'a dyn MoveSource>,
@@ -138,8 +138,8 @@ impl Session<'_> {
         }
     }
 
-    /// Asks positions until none is left, `limit` answers were given, or the user ends the session. At most `new_left`
-    /// positions are asked for the first time.
+    /// Asks the user about positions until none is left, `limit` answers have been given, or the user ends the session.
+    /// At most `new_left` positions are asked for the first time.
     fn run(&self, mut new_left: u64, limit: u64) -> anyhow::Result<()> {
         let mut random = Random::new(0);
         let mut schedule = Schedule::read(self.path)?;
@@ -190,7 +190,7 @@ impl Session<'_> {
         ))
     }
 
-    /// Returns the text of a question: the line, and the position as a board or a FEN.
+    /// Returns the text of a question, which consists of the line and the position, as a board or a FEN.
     fn text(&self, question: &Question) -> String {
         let pos = &question.position;
         let shown = if self.plain {
@@ -207,8 +207,8 @@ impl Session<'_> {
     }
 }
 
-/// Reads the user's answer in the position `pos` from standard input, and asks again until it is a legal move or a
-/// command. The end of the input ends the session.
+/// Reads the user's answer in the position `pos` from standard input. Repeats the question until the answer is a legal
+/// move or a command. The end of the input ends the session.
 fn typed(pos: &VariantPosition) -> anyhow::Result<Typed> {
     loop {
         print("your move: ")?;
@@ -235,8 +235,8 @@ fn typed(pos: &VariantPosition) -> anyhow::Result<Typed> {
     }
 }
 
-/// Returns the text that follows an answer: whether it was right, the moves of the repertoire, and when the position is
-/// asked again.
+/// Returns the text that follows an answer. It says whether the answer was right, what the moves of the repertoire are,
+/// and when the position is asked again.
 fn verdict(pos: &VariantPosition, graded: &Graded) -> String {
     let san = |mv: &Move| SanPlus::from_move(pos.clone(), *mv).to_string();
     let moves = graded

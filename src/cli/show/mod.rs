@@ -1,4 +1,4 @@
-//! `polybook show`: the moves of a position in a book, a database, an index, counts or PGN.
+//! `polybook show`: shows the moves of a position in a book, a database, an index, a counts directory or a PGN file.
 
 mod results;
 mod weights;
@@ -117,13 +117,13 @@ enum MoveOrder {
     Uci,
 }
 
-/// The columns of an evaluation, in tables of moves.
+/// The columns that contain evaluations in tables of moves.
 const EVAL_COLUMNS: [Column; 2] = [
     Column::at("eval_cp", ColumnType::Integer, "/eval/cp"),
     Column::at("eval_mate", ColumnType::Integer, "/eval/mate"),
 ];
 
-/// The results of the position after each move, in tables of moves.
+/// The columns that contain the results of the position after each move in tables of moves.
 const RESULTING_COLUMNS: [Column; 4] = [
     Column::at("after_games", ColumnType::Integer, "/resulting/games"),
     Column::at("after_white", ColumnType::Integer, "/resulting/white"),
@@ -131,8 +131,9 @@ const RESULTING_COLUMNS: [Column; 4] = [
     Column::at("after_black", ColumnType::Integer, "/resulting/black"),
 ];
 
-/// Writes the answer about a position. `document` describes the position, and its field `moves` contains the moves, which
-/// are the rows of a table. `columns` are the columns of such a table. `text` formats the answer as text.
+/// Writes the answer about a position in the form that the user requested. `document` describes the position; its field
+/// `moves` contains the moves, which become the rows if the form is a table. `columns` are the columns of this table.
+/// `text` formats the answer as text.
 fn write(
     args: &Args,
     form: AnswerForm,
@@ -193,8 +194,8 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
 }
 
 impl Args {
-    /// Returns an error if an option needs games. `source` is the kind of the source at `path`, which contains none, and
-    /// `evaluator` the corresponding evaluator of conditions.
+    /// Returns an error if the user gave an option that needs individual games, which the source at `path` does not
+    /// contain. `source` is the kind of this source, and `evaluator` says which conditions it can evaluate.
     fn refuse_games(&self, path: &Path, source: &str, evaluator: Evaluator) -> Result<(), Usage> {
         let unanswerable = self.filters.selection()?.unanswerable(evaluator);
         if let Some(unanswerable) = unanswerable {

@@ -1,4 +1,4 @@
-//! The moves that were played in a position, and their results.
+//! Shows the moves that were played in a position, with their results.
 
 use std::path::Path;
 
@@ -248,8 +248,8 @@ fn sort(moves: &mut [MoveAnswer], order: MoveOrder, pos: &VariantPosition) {
     }
 }
 
-/// Returns the numbers of wins, draws and losses in the finished games with the move `played`. If the query names a
-/// player, the results are those of this player. Otherwise, they are those of the side to move, `turn`.
+/// Returns the numbers of wins, draws and losses in the finished games with the move `played`. They are the results of
+/// the player whom the query names or, if it names none, of the side to move, `turn`.
 fn results_of(played: &MoveAnswer, turn: Color) -> Wdl {
     match &played.player {
         Some(player) => player.stats,
@@ -263,8 +263,8 @@ fn player_score(results: Wdl) -> Option<f64> {
     (results.games() > 0).then(|| (1000.0 * results.score()).round() / 10.0)
 }
 
-/// Returns the score of the player whom the query names, in percent, over all games in `answer`, the games that reached
-/// the position. Returns `None` if the query names no player or if no game is finished.
+/// Returns the score in percent of the player whom the query names, over all games that reached the position. Returns
+/// `None` if the query names no player, or if no game is finished.
 fn total_score(answer: &Answer) -> Option<f64> {
     let player = answer.player.as_ref()?;
     player_score(player.stats)
@@ -285,9 +285,9 @@ fn rating_games(played: &MoveAnswer) -> u64 {
     }
 }
 
-/// Returns a JSON document about the moves of a position. `answer` contains the results of the moves, and `shown` the
-/// other values. `has_results` is `false` if the source does not distinguish games without a result from draws. The
-/// document then has `null` in place of the number of unfinished games.
+/// Returns a JSON document about the moves of a position. `answer` contains the results of the moves, and `shown`
+/// contains other values, such as evaluations. `has_results` is `false` if the source does not distinguish games
+/// without a result from draws; the number of unfinished games is then `null`.
 fn document(answer: &Answer, shown: &ShownMoves<'_>, has_results: bool) -> Value {
     let ShownMoves {
         pos,
@@ -544,10 +544,10 @@ fn table(answer: &Answer, shown: &ShownMoves<'_>, is_filtered: bool, with_bars: 
     text
 }
 
-/// A function that returns one of the numbers of results.
+/// A function that returns one of the numbers in some results, such as the number of wins.
 type NumberOf = fn(Results) -> u64;
 
-/// The columns with the results of the position after each move: their headings and values.
+/// The columns with the results of the games that reached the position after each move: their headings and values.
 pub(super) const RESULTING: [(&str, NumberOf); 4] = [
     ("after", Results::games),
     ("white", |results| results.white),
@@ -563,8 +563,8 @@ pub(super) fn resulting_headings() -> String {
         .collect()
 }
 
-/// Formats the cells of the columns [`RESULTING`] for a move after which the position has these results. The results of
-/// an illegal move are `None`.
+/// Formats the cells of the columns [`RESULTING`] for one move. `results` are the results of the position after the
+/// move, or `None` if the move is illegal.
 pub(super) fn resulting_cells(results: Option<Results>) -> String {
     let columns = RESULTING.iter();
     let cells = columns.map(|(_, number)| format!(" {:>8}", or_dash(results.map(number))));
@@ -628,9 +628,9 @@ fn bar(results: Results) -> String {
     .concat()
 }
 
-/// Prints the moves of a position: with their results from a directory of counts or from an index that was made with
-/// `make-book --leveldb --index-stats`, or with their weights from a repertoire. `path` is the path of the source, and
-/// `side` the side of a repertoire.
+/// Prints the moves of a position in the source at `path`: with results for a counts directory, or for an index that
+/// was made with `make-book --leveldb --index-stats`; with weights for a repertoire. `side` is the side of the
+/// repertoire.
 pub fn run_counted(
     args: &Args,
     form: AnswerForm,
@@ -720,11 +720,11 @@ pub fn run_counted(
     })
 }
 
-/// The number of [`COLUMNS`] that a table of the moves of counts has.
+/// The number of [`COLUMNS`] in a table of moves from a counts directory.
 const COUNTED: usize = 6;
 
-/// Formats moves as a table. `resulting` contains the results after each move, if the user asks for them. `line` is the
-/// line before the table.
+/// Formats moves as a table. `resulting` contains the results of the position after each move, if the user asked for
+/// them. `line` is the line of text before the table.
 fn counted_table(
     pos: &VariantPosition,
     (moves, resulting): (&[TreeMove], &[Option<Results>]),

@@ -1,4 +1,4 @@
-//! The moves of a book or an OOBS database in a position.
+//! Shows the moves of a book or an OOBS database in a position, with their weights.
 
 use std::{cmp::Reverse, path::Path};
 
@@ -27,7 +27,7 @@ use crate::cli::{
     usage::Usage,
 };
 
-/// A position, its moves in a book or database, and `true` if the whole book or database is empty.
+/// A position with its moves in a book or database, and a flag that is `true` if the whole book or database is empty.
 type PositionMoves = (VariantPosition, Vec<ShownMove>, bool);
 
 #[derive(Serialize)]
@@ -59,8 +59,8 @@ struct ShownGames {
     active: bool,
 }
 
-/// Prints the moves of a book or an OOBS database. `argument` is the path that the user gave, and `file` the path from
-/// which it can be read.
+/// Prints the moves of a book or an OOBS database in a position. `argument` is the path that the user gave, and `file`
+/// is the path from which it can be read.
 pub fn run(args: &Args, form: AnswerForm, argument: &Path, file: &Path) -> anyhow::Result<()> {
     let kind = FileKind::of(file)?;
     let (pos, mut moves, is_empty) = match kind {
@@ -165,8 +165,8 @@ fn in_book(args: &Args, argument: &Path, file: &Path) -> anyhow::Result<Position
     Ok((pos, moves, book.is_empty()))
 }
 
-/// Returns the position that the options describe, and its moves in `file`, an SQLite database of opening moves. The
-/// weight of each move is the weight that it would have in a book made from the whole database. Returns no moves if the
+/// Returns the position that the options describe, and its moves in `file`, an SQLite database of opening moves. Each
+/// move has the weight that it would have in a book made from the whole database. The list of moves is empty if the
 /// database does not contain the position.
 fn in_database(args: &Args, argument: &Path, file: &Path) -> anyhow::Result<PositionMoves> {
     let obs = Obs::open(file)?;
@@ -208,7 +208,7 @@ fn in_database(args: &Args, argument: &Path, file: &Path) -> anyhow::Result<Posi
     Ok((pos, moves, false))
 }
 
-/// Returns the sum of the results of all moves that the database contains in the position after `pos` and `mv`.
+/// Returns the sum of the results of all moves that the database contains in the position after the move `mv` in `pos`.
 fn results_after(obs: &Obs, pos: &VariantPosition, mv: Move) -> polybook::Result<Results> {
     let mut after = pos.clone();
     after.play_unchecked(mv);
