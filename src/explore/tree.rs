@@ -58,7 +58,7 @@ use crate::{
 /// The file format in which a tree of moves is written.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum TreeFormat {
-    /// PGN games with variations.
+    /// PGN games whose variations contain the branches of the tree.
     Pgn,
     /// Text with one move per line, indented by its depth.
     Text,

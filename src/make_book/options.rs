@@ -1,4 +1,4 @@
-//! The options of a run of `make-book`.
+//! The options of a `make-book` run.
 
 use std::{
     path::PathBuf,

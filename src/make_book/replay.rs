@@ -43,7 +43,7 @@ pub(super) const BATCH_SIZE: usize = 1 << 19;
 pub(super) struct Replayer<'a> {
     options: &'a MakeBook,
     needs: &'a Needs,
-    /// The half-moves of the current game.
+    /// The main line of the current game.
     line: MainLine,
     /// The EPD of the starting position of the current game, if an output needs it. `None` for a game of standard chess
     /// without a `FEN` tag.

@@ -321,7 +321,7 @@ pub struct BookReport {
     pub path: PathBuf,
     /// The number of entries, without the header.
     pub entries: u64,
-    /// The largest weight before scaling.
+    /// The largest weight of a move before the weights are scaled.
     pub largest_weight: u64,
     /// The factor by which every weight was multiplied.
     pub scale: f64,
@@ -391,10 +391,10 @@ pub struct SuiteReport {
     /// The path of the file.
     #[serde(serialize_with = "as_text")]
     pub path: PathBuf,
-    /// The lengths of the lines in half-moves.
+    /// The range of the lengths of lines, in half-moves.
     #[serde(skip)]
     pub plies: RangeInclusive<usize>,
-    /// The number of lines or positions.
+    /// The number of lines or positions in the suite.
     pub lines: u64,
     /// The maximum number of lines or positions, or `None` if all are written.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -475,7 +475,7 @@ impl VariantRejection {
 pub enum Phase {
     /// Games are read and replayed.
     Reading,
-    /// Counts are sorted and added up.
+    /// The counts of moves are sorted and added up.
     Sorting,
     /// The positions of the OOBS database are found, and its rows are written.
     Database,

@@ -50,7 +50,7 @@ pub(super) struct Run<'a> {
     sequencer: Mutex<Sequencer<'a>>,
     /// Notifies waiting threads when a batch has been sequenced, and when a job has failed.
     sequenced: Condvar,
-    /// The first error or panic of a job.
+    /// The first error or panic of a job, with which the run fails.
     pub failure: Failure,
     /// The number of half-moves in all counts among the inputs.
     pub counted_plies: AtomicU64,

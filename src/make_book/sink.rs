@@ -176,7 +176,7 @@ pub(crate) struct CountedGame<'a> {
     /// Whether the game is contained in tallies, from which books and counts are made.
     pub is_tallied: bool,
     pub result: GameResult,
-    /// The side that moved first.
+    /// The side to move in the starting position of the game.
     pub first_turn: Color,
     /// The EPD of the starting position, if an output [needs it](Needs::game_starts). `None` for a game of standard
     /// chess without a `FEN` tag.
@@ -185,7 +185,7 @@ pub(crate) struct CountedGame<'a> {
     pub length: usize,
     /// The hash of the starting position and of all moves, if an output [needs it](Needs::game_hashes).
     pub hash: u64,
-    /// The half-moves that are counted.
+    /// The half-moves of the main line that are counted.
     pub plies: &'a [Ply],
     /// The identities (hashes) of the positions before the half-moves in `plies`, if an output [needs
     /// them](Needs::game_identities).
@@ -196,11 +196,11 @@ pub(crate) struct CountedGame<'a> {
     pub opening: OpeningNumber,
     /// The half-moves of the game's variations, if the run counts them.
     pub branches: &'a [VariationPly],
-    /// The key of the last position.
+    /// The position key of the last position of the game.
     pub last_key: u64,
     /// The identity (a hash) of the last position.
     pub last_identity: u64,
-    /// The exact identity of the last position.
+    /// The exact identity (a hash) of the last position of the game.
     pub last_exact_identity: u64,
     /// Whether the key of the last position is a valid book key.
     pub last_in_book: bool,

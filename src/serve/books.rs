@@ -226,7 +226,7 @@ pub struct ServedRepertoire {
 /// The place where the results of practising a repertoire are stored.
 #[derive(Debug)]
 pub(super) enum PracticeResults {
-    /// A file beside the repertoire.
+    /// A file that is stored beside the file of the repertoire.
     File(PathBuf),
     /// The memory of the server, so that the results are lost when it ends.
     Memory(Schedule),

@@ -108,7 +108,7 @@ pub(super) struct Clients {
 pub(super) struct Client {
     stream: Arc<net::TcpStream>,
     visitor: Visitor,
-    /// Whether the client is a trusted proxy.
+    /// Whether the connection comes from a trusted proxy.
     is_proxy: bool,
     queues: Arc<Queues>,
     _permits: Arc<(OwnedSemaphorePermit, Permit)>,

@@ -89,7 +89,7 @@ const OTHER_GAMES: &str =
 /// A kind of file that the server makes from games, such as a book. Products are made one at a time.
 #[derive(Copy, Clone)]
 pub(super) struct Product {
-    /// The name of the product in messages.
+    /// The name that messages use for the product, such as `book`.
     what: &'static str,
     /// The advice that an error message gives if making the product takes too long.
     advice: &'static str,

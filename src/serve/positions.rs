@@ -37,7 +37,7 @@ const TURN: Duration = Duration::from_millis(50);
 
 /// A request for many positions, of which some have already been answered.
 struct Batch {
-    /// The request for the next position.
+    /// The request, parsed for the position that is answered next.
     request: ParsedRequest,
     /// The FENs of the positions that are not answered yet.
     fens: vec::IntoIter<String>,

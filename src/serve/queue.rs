@@ -78,7 +78,7 @@ struct QueueState {
     visitors: HashMap<Visitor, Turns>,
     /// The number of turns so far. In a turn, a request gets its permits.
     turns: u64,
-    /// The number of requests so far.
+    /// The number of requests so far, which becomes the number of the next request.
     requests: u64,
 }
 
@@ -93,7 +93,7 @@ struct Turns {
 
 /// A request that waits for `permits` permits. If the request is cancelled, the receiver of its channel is closed.
 struct Waiting {
-    /// The number of the request in the queue.
+    /// A number that identifies the request in the queue.
     number: u64,
     permits: usize,
     sender: oneshot::Sender<Permit>,

@@ -228,7 +228,7 @@ pub(super) struct SuggestRequest {
     /// The maximum number of names in the response.
     pub(super) limit: usize,
     pub(super) source: Option<String>,
-    /// Whether duplicates count as one game.
+    /// Whether a game counts only once even if there are duplicates of it.
     pub(super) counts_once: bool,
     /// The names of opponents. If it is not empty, the response contains the number of games against them.
     pub(super) with: Vec<String>,
@@ -308,7 +308,7 @@ pub(super) struct Workers {
     /// The senders to the idle threads. The thread that became idle last is at the end. Each thread waits on a
     /// channel of its own, so that idle threads do not contend for this lock.
     idle: Arc<Mutex<Vec<Sender<Job>>>>,
-    /// One permit for each thread.
+    /// The queue for the threads, with one permit for each thread.
     pub(super) queue: FairQueue,
 }
 
@@ -318,7 +318,7 @@ pub(super) enum Thread {
     /// The thread of the connection. The work need not be passed to another thread, but other requests on the same
     /// thread have to wait.
     OfConnection,
-    /// A worker thread.
+    /// A worker thread, which may block while it reads an index.
     Worker,
     /// A thread that reads the PGN text of games. It has at most ten seconds for the response.
     Reader,

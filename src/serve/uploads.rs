@@ -111,8 +111,8 @@ impl Uploads {
     }
 }
 
-/// Returns the name of the file in which a repertoire is stored. It contains the side, which the server reads from the
-/// name when it is started again.
+/// Returns the name of the file in which a repertoire is stored. The name contains the side, which the server reads
+/// from it when it is started again.
 fn file_name(name: &str, color: Color) -> String {
     format!("{name}.{color}.repertoire")
 }

@@ -98,5 +98,5 @@ fn refuse_failure(problem: &Mutex<Option<io::Error>>) -> Result<()> {
     problem.map_or(Ok(()), Err).at(STREAM, "write to")
 }
 
-/// The name of the output in error messages.
+/// The name that error messages use for the output of the engine.
 const STREAM: &str = "standard output";

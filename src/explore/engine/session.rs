@@ -61,7 +61,7 @@ struct Search {
     answer: Option<String>,
     /// The command that must arrive before the answer may be sent.
     wait: Wait,
-    /// Whether `stop` has arrived.
+    /// Whether the command `stop` has arrived during the search.
     is_stopped: bool,
     /// The number of moves of a source that were shown before the moves of the second engine. `None` if the second
     /// engine is not searching.
@@ -1108,9 +1108,9 @@ pub(super) fn choose(moves: &[TreeMove], turn: Color, play: Play, random: f64) -
 /// standard error takes draws into account.
 #[derive(Copy, Clone, Debug)]
 struct SureScore {
-    /// The expected share of wins, from 0 to 1.
+    /// The expected share of games that are won, from 0 to 1.
     wins: f64,
-    /// The expected share of draws, from 0 to 1.
+    /// The expected share of games that are drawn, from 0 to 1.
     draws: f64,
 }
 
@@ -1211,9 +1211,9 @@ pub(super) enum Wait {
     /// No command; the result may be sent at once.
     #[default]
     None,
-    /// `ponderhit` or `stop`.
+    /// The command `ponderhit` or the command `stop`.
     Ponderhit,
-    /// `stop`.
+    /// The command `stop`.
     Stop,
 }
 

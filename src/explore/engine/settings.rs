@@ -1,4 +1,4 @@
-//! The UCI options of the engine.
+//! The UCI options of the engine, with their values.
 
 use std::{fmt::Display, str::FromStr};
 
@@ -28,7 +28,7 @@ pub enum Fallback {
     /// No move. The engine answers `bestmove (none)`.
     #[default]
     None,
-    /// A random legal move.
+    /// Plays a random legal move.
     Random,
 }
 

@@ -100,7 +100,7 @@ fn piece_letters(file: &IndexedFile) -> PieceLetters {
     letters.unwrap_or_default()
 }
 
-/// A game that will be replayed.
+/// A game to replay in a search for the positions that a query matches.
 struct GameToReplay {
     id: u32,
     text: Vec<u8>,

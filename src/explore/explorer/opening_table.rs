@@ -344,7 +344,7 @@ fn average_of(filters: &SourceFilters<'_>, line: &Line, of_player: bool) -> Aver
 
 /// Builds the rows of an [`OpeningTable`].
 struct OpeningRows<'a> {
-    /// The filters of the query.
+    /// The filters that select the games of the table.
     asked: &'a Selection,
     filters: &'a SourceFilters<'a>,
     line: &'a Line,

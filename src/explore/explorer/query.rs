@@ -39,7 +39,7 @@ const MAX_RECENT_GAMES: usize = 8;
 pub struct Query {
     /// The position, and the moves that led to it.
     pub line: Line,
-    /// The form of the answer.
+    /// The form of the answer, which determines its optional parts.
     pub view: View,
     /// The filters that a game must pass to be counted.
     pub filters: Selection,
@@ -128,7 +128,7 @@ pub struct Page {
     pub skip: usize,
     /// The maximum number of games on the page.
     pub limit: usize,
-    /// The order of the list.
+    /// The order in which the games are listed.
     pub sort: Sort,
     /// Whether the list contains only the first game of each match. A match is all games of two players at one event in
     /// one year.

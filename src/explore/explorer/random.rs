@@ -1,4 +1,4 @@
-//! Pseudorandom numbers.
+//! Generates pseudorandom numbers.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 

@@ -10,7 +10,7 @@ use super::open_index::{GameSummary, date_of_number};
 pub struct HalfLife(f64);
 
 impl HalfLife {
-    /// The minimum number of years.
+    /// The minimum half-life in years.
     pub const MIN: f64 = 0.1;
 
     /// Creates a half-life of `years` years. Returns `None` if `years` is less than [`MIN`](HalfLife::MIN) or not

@@ -63,14 +63,14 @@ pub struct Suggestion {
     pub distance: u8,
 }
 
-/// The kind of name to suggest.
+/// A kind of name that can be suggested.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum SuggestField {
-    /// Players.
+    /// Names of players.
     Player,
-    /// Events.
+    /// Names of events.
     Event,
-    /// Openings of standard chess.
+    /// Names of openings of standard chess.
     Opening,
 }
 
@@ -190,7 +190,7 @@ struct NameTable {
 #[derive(Copy, Clone, Default, Debug)]
 struct NameGames {
     source: u32,
-    /// The name's number in the source.
+    /// The number by which the source stores the name.
     number: u32,
     games: u32,
     /// The date number of the first game with a known date (see [`super::open_index`]), or 0 if no date is known.

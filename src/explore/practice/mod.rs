@@ -51,7 +51,7 @@ use crate::{chess::position::line_text, error::Result, explore::tree::MoveSource
 pub struct PracticeLine {
     /// The position in which the line begins.
     pub start: VariantPosition,
-    /// The moves of both sides.
+    /// The moves of both sides, which begin in the start position.
     pub moves: Vec<Move>,
 }
 
@@ -64,7 +64,7 @@ impl PracticeLine {
 
 /// A deck with the results of earlier practice, from which the next question is chosen.
 pub struct Practice<'a> {
-    /// The positions of the repertoire.
+    /// The positions of the player's repertoire.
     pub deck: &'a Deck,
     /// The results of earlier practice.
     pub schedule: &'a Schedule,
@@ -80,7 +80,7 @@ pub struct Practice<'a> {
 /// A position in which the player must find a move of the repertoire.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Question {
-    /// The line that leads to the position.
+    /// The line of moves that leads to the position.
     pub line: PracticeLine,
     /// The number of moves of the previous line that `line` begins with. It is 0 if `line` is a new line.
     pub kept: usize,

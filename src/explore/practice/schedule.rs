@@ -50,13 +50,13 @@ pub struct Recall {
     pub stability: f64,
     /// The difficulty of the move for the player, from 1 (easy) to 10 (hard).
     pub difficulty: f64,
-    /// The day of the last answer.
+    /// The day on which the player last answered.
     pub last: NaiveDate,
     /// The day on which the position is asked next.
     pub due: NaiveDate,
-    /// The number of answers.
+    /// The number of times that the player was asked for the move.
     pub answers: u32,
-    /// The number of wrong answers.
+    /// The number of wrong answers among them.
     pub wrong: u32,
 }
 

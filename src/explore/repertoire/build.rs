@@ -27,7 +27,7 @@ pub enum OwnMoveRule {
     /// games do not decide. A move that was played in fewer than 1 % of the games of the position is chosen only if no
     /// move was played in more.
     Score,
-    /// Chooses the move with the most games.
+    /// Chooses the move that was played in the most games.
     Games,
     /// Chooses the move with the highest weight.
     Weight,
@@ -375,7 +375,7 @@ impl Built {
 /// The level of detail of the comments on moves in a repertoire that is written as PGN.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub enum CommentDetail {
-    /// No comments.
+    /// The moves have no comments.
     None,
     /// The score of each move of the repertoire's side, and how likely the position after each reply of the opponent
     /// is. For example, `1 in 12.5` means that one of 12.5 games is expected to reach it.

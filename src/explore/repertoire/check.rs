@@ -60,9 +60,9 @@ pub struct CheckedGame {
     /// The side for which the repertoire contains moves.
     #[serde(serialize_with = "json::color")]
     pub color: Color,
-    /// The name of White.
+    /// The name of the player with White.
     pub white: String,
-    /// The name of Black.
+    /// The name of the player with Black.
     pub black: String,
     /// The result as in PGN: `1-0`, `0-1`, `1/2-1/2` or `*`.
     pub result: &'static str,
@@ -114,7 +114,7 @@ type DeviationKey = (bool, Option<Side>, u64, BookMove);
 pub struct CheckedResults {
     /// The number of games.
     pub games: u64,
-    /// The wins, draws and losses of the player.
+    /// The player's wins, draws and losses in games with a result.
     #[serde(flatten)]
     pub stats: Wdl,
     /// The number of games without a result. The score is calculated from the other games.
@@ -139,12 +139,12 @@ pub struct Deviation {
     /// The side for which the repertoire contains moves.
     #[serde(serialize_with = "json::color")]
     pub color: Color,
-    /// The side that left the repertoire.
+    /// The side that left the repertoire with the half-move.
     pub left_by: Side,
     /// The moves before the half-move, in SAN with move numbers. If games reached the half-move by different moves,
     /// these are the moves of the first game.
     pub line: String,
-    /// The half-move.
+    /// The half-move, with the moves that the repertoire contains in its place.
     #[serde(flatten)]
     pub departure: Departure,
     /// The number of games that left the repertoire with the half-move, and the player's results in them.

@@ -98,9 +98,9 @@ impl RepertoireFile {
 pub struct Writing<'a> {
     /// The source of the player's moves, and of those replies of the opponent that the player answers.
     pub moves: &'a dyn MoveSource,
-    /// The positions in which lines start.
+    /// The positions in which the lines of the repertoire start.
     pub starts: &'a [VariantPosition],
-    /// The variant of the positions.
+    /// The chess variant of these positions.
     pub variant: Variant,
     /// The side for which the repertoire contains moves.
     pub color: Color,
@@ -224,7 +224,7 @@ impl Writing<'_> {
 struct ReachedLines<'a> {
     moves: &'a dyn MoveSource,
     start: &'a VariantPosition,
-    /// The identity of the first position.
+    /// The identity (a hash) of the position in which lines start.
     first: u64,
     /// Maps each position to its predecessor and the move between the two. Positions are given by their identities
     /// (hashes).

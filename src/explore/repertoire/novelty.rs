@@ -34,9 +34,9 @@ use crate::{
 pub struct NewMove {
     /// The number of the game among all games, counted from 0. An index of the same games uses the same number.
     pub game: u64,
-    /// The name of White.
+    /// The name of the player with White.
     pub white: String,
-    /// The name of Black.
+    /// The name of the player with Black.
     pub black: String,
     /// The number of the half-move, counted from 1, or `None` if the reference contains all positions of the game. In
     /// that case, `mv`, `number` and `fen` are also `None`.
@@ -45,7 +45,7 @@ pub struct NewMove {
     /// new move among the half-moves that the reference indexes, but continues after them.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub unindexed: bool,
-    /// The half-move in SAN.
+    /// The novelty itself, in SAN.
     #[serde(rename = "move")]
     pub mv: Option<String>,
     /// The number of the move as in PGN: `12.` or `12...`.

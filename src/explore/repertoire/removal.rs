@@ -229,7 +229,7 @@ struct Writer<'a> {
 }
 
 impl Writer<'_> {
-    /// Writes a line without its removed moves.
+    /// Writes a line without the moves that are removed from it.
     fn line<'l>(&mut self, mut line: &'l ReadLine) {
         // The other variations of a removed move, if its first remaining variation replaces it.
         let mut others: Vec<&'l ReadLine> = Vec::new();

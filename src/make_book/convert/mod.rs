@@ -70,7 +70,7 @@ pub use crate::{
 /// played.
 #[derive(Debug)]
 pub struct Convert {
-    /// The database.
+    /// The database to convert.
     pub obs: Obs,
     /// The variant of the positions. `None` means the variant that the database names.
     pub variant: Option<Variant>,

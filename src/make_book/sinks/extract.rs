@@ -31,7 +31,7 @@ use crate::{
     text::escaped,
 };
 
-/// An open output of games.
+/// An output of games that is open for writing.
 struct ExtractSink<'a> {
     extract: &'a Extract,
     /// The variant that is assumed for games without a `Variant` tag.
@@ -51,7 +51,7 @@ struct WrittenGames {
     /// The random sample, which consists of the games with the smallest hashes. An element is a hash, the number of the
     /// game, and the game. The game with the greatest hash is on top.
     sample: BinaryHeap<(u64, u64, WrittenGame)>,
-    /// Whether control characters are escaped.
+    /// Whether control characters in the text of games are escaped.
     escapes: bool,
     /// The result to write after the last game in PGN, if its text ends without a result and no tags follow.
     open_result: Option<&'static str>,
