@@ -421,8 +421,8 @@ impl Variations {
 }
 
 /// The moves of a game that the run does not count: the moves after the maximum number of half-moves, or a null move or
-/// unplayable move and the moves after it. They are collected because two games are duplicates only if these moves are
-/// equal, too.
+/// unplayable move with all moves after it. They are collected to recognize duplicate games, because games are
+/// duplicates only if these moves are equal, too.
 pub(super) struct UncountedMoves<P> {
     /// The current position, or `None` once a move could not be played.
     pos: Option<Keyed<P>>,

@@ -592,7 +592,7 @@ impl<'a> Replayer<'a> {
     }
 
     /// Counts the current game as rejected because of `problem`. Also stores a description of the problem for the
-    /// report of the run, unless the list of rejected games of this batch has its maximum length.
+    /// report of the run, unless the list of rejected games of this batch is full.
     fn reject(&mut self, problem: Problem) {
         let game = self.outcome.totals.games.read;
         self.outcome.totals.games.rejected += 1;

@@ -157,10 +157,12 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Replays the games of `batch`, and adds the results of their moves to the counts. Submits all other data of the
-    /// games, such as the rejected games, to the sequencer as the outcome of the batch `id`, because the order of the
-    /// inputs matters for this data. If duplicates are dropped, the results of the moves are not added to the counts
-    /// here, but submitted too: the sequencer removes the results of duplicates. Does nothing if the run has failed.
+    /// Replays the games of `batch`, and adds the results of their moves to the counts. All other data of the games,
+    /// such as the rejected games, depends on the order of the inputs, so it is submitted to the sequencer as the
+    /// outcome of the batch `id`. Does nothing if the run has failed.
+    ///
+    /// If duplicates are dropped, the results of the moves are also submitted to the sequencer, which removes the
+    /// results of duplicates, instead of being added to the counts here.
     pub(super) fn replay(&self, batch: &Batch, id: BatchId) -> Result<()> {
         if self.failure.is_set() {
             return Ok(());

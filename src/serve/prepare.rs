@@ -32,10 +32,11 @@ pub(super) const MAX_LINES: u32 = 50;
 /// The number of lines to prepare in a response in PGN if the request does not contain the parameter `lines`.
 const DEFAULT_PGN_LINES: u32 = 7;
 
-/// Answers `/prepare`, which helps a player to prepare for an opponent. Returns the opponent's moves in a position and,
-/// for each of them, the player's results after the move and the player's answer to it. The parameter `player` names
-/// the opponent, `color` is the opponent's color, and `me` names the player. If the client prefers PGN, returns only
+/// Answers `/prepare`, which helps a player to prepare for an opponent: returns the opponent's moves in a position,
+/// each with the player's results after the move and the player's answer to it. If the client prefers PGN, returns only
 /// the lines to prepare, as games. Setting `stop` cancels the work.
+///
+/// The parameter `player` names the opponent, `color` is the opponent's color, and `me` names the player.
 pub(super) fn prepare(
     app: &AppState,
     key: &CacheKey,

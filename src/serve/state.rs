@@ -43,9 +43,9 @@ use crate::{
     task,
 };
 
-/// The limits of the threads that read the PGN text of games. These threads do nothing else, because reading a
-/// compressed file takes a long time and must not delay requests for results of moves. Waiting requests hold permits of
-/// the server, and the limit leaves enough of these permits for other requests.
+/// The limits on the threads that read the PGN text of games. These threads do nothing else, because reading a
+/// compressed file takes a long time and must not delay requests for results of moves. Waiting requests also hold
+/// permits to be answered, so the limit is low enough to leave such permits for other requests.
 const READERS: QueueLimits = QueueLimits {
     permits: 4,
     held_by_one: 2,

@@ -923,9 +923,9 @@ impl Session {
         Ok(moves)
     }
 
-    /// Returns the moves that source `number` contains in the position `pos`. Sources are counted from 0. Returns no
-    /// moves if the source is only for the opponent of `side`, which is the side that the engine plays. If the source
-    /// cannot be read, returns no moves, and informs the user interface once for each `go`.
+    /// Returns the moves that source `number`, counted from 0, contains in the position `pos`. `side` is the side that
+    /// the engine plays; a source that is only for the other side returns no moves. If the source cannot be read,
+    /// returns no moves, and informs the user interface once for each `go`.
     fn moves_of(
         &mut self,
         number: usize,

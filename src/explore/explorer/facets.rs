@@ -166,8 +166,8 @@ impl Collector for GroupResults {
     }
 }
 
-/// Returns the results of the games that reached a position, for each rating group with such games. Implements
-/// [`Explorer::scores`](super::Explorer::scores).
+/// Returns the results of the games that reached a position, grouped by rating group. Groups without games are left
+/// out. Implements [`Explorer::scores`](super::Explorer::scores).
 pub(super) fn scores(
     sources: &Sources,
     line: &Line,

@@ -960,7 +960,7 @@ impl Explorer {
     }
 
     /// Reads the PGN text of game `number` like [`text`](Explorer::text), but can be cancelled. `should_continue` is
-    /// called repeatedly while the PGN file is read, and must return `true` to continue.
+    /// called repeatedly while the PGN file is read, and returns `false` to cancel.
     ///
     /// # Errors
     ///

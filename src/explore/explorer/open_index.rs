@@ -240,9 +240,9 @@ impl OpenIndex {
         self.index.find_list(self.contents.paging, subject)
     }
 
-    /// Calls `f` for each list in one page of the index, in ascending order of keys. A page is an entry of the index
-    /// that contains the lists of a range of keys. `f` receives the key of a list and the list itself. `any_key` is any
-    /// key in the range of the wanted page; the page need not contain a list with this key.
+    /// Calls `f` with the key and the contents of each list in one page of the index, in ascending order of keys. A
+    /// page is an entry of the index that contains all lists whose keys lie in some range. `any_key` is any key in this
+    /// range; the page need not contain a list with this key.
     pub(super) fn for_each_list(
         &self,
         any_key: ListKey,

@@ -56,8 +56,8 @@ pub(super) struct Recency {
 }
 
 impl Recency {
-    /// Creates the weights for the games of a player. `first` and `last` are the date numbers of the player's first and
-    /// last game with a known year, or 0 if no year is known.
+    /// Creates the weights for the games of a player, or equal weights if `half_life` is `None`. `first` and `last` are
+    /// the date numbers of the player's first and last game with a known year, or 0 if no year is known.
     pub(super) fn new(half_life: Option<HalfLife>, first: u32, last: u32) -> Recency {
         Recency {
             half_life,

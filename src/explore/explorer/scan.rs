@@ -54,8 +54,8 @@ pub(super) enum AcceptedRows {
     All(Split),
 }
 
-/// A collector of the results of a position that pass the filters of a query. The function [`scan`] passes these
-/// results to the collector. A result is either an individual game or a row, which is a stored sum over many games.
+/// Collects the results of a position that pass the filters of a query. The function [`scan`] passes these results to
+/// the collector. A result is either an individual game or a row, which is a stored sum over many games.
 pub(super) trait Collector: Send {
     /// Returns the kind of rows that this collector accepts. A row is the stored sum of the results of all games with
     /// the same move. An accepted row is passed to the collector instead of the games that it covers. By default, no
@@ -69,8 +69,8 @@ pub(super) trait Collector: Send {
     /// kind that [`accepted_rows`](Self::accepted_rows) returns.
     fn add_row(&mut self, _source: &OpenIndex, _period: Period, _row: &ResultRow) {}
 
-    /// Offers a game that may be one of the newest or highest-rated games of the position. The collector must not count
-    /// the game's result, because a row passed to [`add_row`](Self::add_row) already contains it.
+    /// Offers a game that may be one of the newest or highest-rated games of the position. Its result must not be
+    /// counted, because a row passed to [`add_row`](Self::add_row) already contains it.
     fn add_candidate(&mut self, _source: &OpenIndex, _id: u32, _mv: BookMove) {}
 
     /// Adds games that reached the position and pass the filters. A long list of games is processed in parts, with one

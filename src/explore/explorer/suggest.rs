@@ -240,13 +240,12 @@ impl NameTable {
         &self.facts[self.starts[name] as usize..self.starts[name + 1] as usize]
     }
 
-    /// Returns the best matches for the words `wanted`, at most `limit` of them, the best first. They are sorted by
-    /// number of typing errors, then by whether the name consists of exactly these words, then by number of games.
+    /// Returns the best matches for the words `wanted`, at most `limit` of them, the best first. Matches are sorted by
+    /// number of typing errors, then by whether the name consists of exactly these words, then by number of games. A
+    /// match is a tuple of these three values and the index of the name in the table.
+    ///
     /// `mistyped` says whether names with typing errors match, too. Only games of sources for which `of_source` returns
     /// `true` are counted.
-    ///
-    /// Each match is a tuple: the number of typing errors, whether the name consists of exactly these words, the number
-    /// of games, and the index of the name in the table.
     fn best<'a>(
         &'a self,
         wanted: &WantedWords,

@@ -57,9 +57,11 @@ impl MoveTime {
     }
 }
 
-/// Returns the mean and median thinking time for each move of a position, calculated from the PGN texts of the newest games that
-/// pass the filters. At most `max_games` games are read. Calls `should_continue` repeatedly, and fails when it returns
-/// `false`. Implements [`Explorer::times`](super::Explorer::times).
+/// Returns the mean and median thinking time for each move of a position. They are calculated from the PGN texts of the
+/// newest games that pass the filters; at most `max_games` games are read. Implements
+/// [`Explorer::times`](super::Explorer::times).
+///
+/// `should_continue` is called repeatedly, and returns `false` to cancel the calculation, which then fails.
 pub(super) fn times(
     sources: &Sources,
     query: &Query,

@@ -65,10 +65,11 @@ impl fmt::Display for UnknownName {
     }
 }
 
-/// Looks for a filter by player, opponent or event that no game can pass, because none of its names occurs in any game.
-/// Returns a description of the first name in the first such filter, or `None` if there is no such filter. The search
-/// is cancelled, and fails, when `should_continue` returns `false`. Implements
+/// Looks for a filter by player, opponent or event that no game can pass, because none of its names occurs in a game.
+/// Returns a description of the first name in the first such filter, or `None` if there is no such filter. Implements
 /// [`Explorer::unknown_name_while`](super::Explorer::unknown_name_while).
+///
+/// `should_continue` is called repeatedly, and returns `false` to cancel the search, which then fails.
 pub(super) fn unknown_name(
     sources: &Sources,
     filters: &Selection,

@@ -494,8 +494,8 @@ impl Convert {
 }
 
 /// Counts the results of the moves in `rows`. If `arrivals` is `true`, also counts the games that reached the position
-/// after each move. Skips rows with an invalid EPD or an illegal move, and counts them as skipped. Counting is faster
-/// if rows with the same EPD are adjacent, because each EPD is then parsed only once.
+/// after each move. Rows with an invalid EPD or an illegal move are skipped, and their number is counted. Rows with the
+/// same EPD should be adjacent, because each EPD is then parsed only once.
 fn count_rows(rows: &[ObsRow], variant: Variant, arrivals: bool) -> RowCounts {
     task::fault("count rows");
     let mut found = RowCounts::default();
