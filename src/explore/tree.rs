@@ -491,7 +491,8 @@ struct TextMove {
     /// The results, and the side from whose point of view they are written.
     #[serde(flatten, serialize_with = "of_side")]
     results: Option<(Results, Color)>,
-    /// Whether the source contains the move; see [`TreeMove::is_in_source`](crate::formats::walk::TreeMove::is_in_source).
+    /// Whether the source contains the move; see
+    /// [`TreeMove::is_in_source`](crate::formats::walk::TreeMove::is_in_source).
     known: bool,
     /// Whether the tree continues from the position after the move only after another move that leads to it.
     transposition: bool,

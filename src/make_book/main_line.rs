@@ -113,8 +113,8 @@ impl MainLine {
     }
 
     /// Returns a hash of the starting position and of all moves of the game. It does not depend on how many half-moves
-    /// are counted, and is never 0. `start` is the identity (a hash) of the starting position. May be called only if the
-    /// run [needs hashes](Needs::game_hashes).
+    /// are counted, and is never 0. `start` is the identity (a hash) of the starting position. May be called only if
+    /// the run [needs hashes](Needs::game_hashes).
     ///
     /// Moves are hashed as 16-bit numbers, up to the first move that cannot be played. That move and all later ones are
     /// hashed as the PGN spells them.

@@ -152,8 +152,8 @@ impl MakeBook {
         self
     }
 
-    /// Sets the directory to which an [index](crate::formats::index) of games is written, in the format of polyglot's LevelDB
-    /// fork, which other front-ends can read. Default: no such index is written.
+    /// Sets the directory to which an [index](crate::formats::index) of games is written, in the format of polyglot's
+    /// LevelDB fork, which other front-ends can read. Default: no such index is written.
     pub fn leveldb(mut self, path: impl Into<PathBuf>) -> MakeBook {
         self.leveldb = Some(path.into());
         self
@@ -181,8 +181,8 @@ impl MakeBook {
         self
     }
 
-    /// Sets the file to which an [OOBS database](crate::formats::obs) is written, an SQLite file with the results of moves by
-    /// position. Default: no database is written.
+    /// Sets the file to which an [OOBS database](crate::formats::obs) is written, an SQLite file with the results of
+    /// moves by position. Default: no database is written.
     #[cfg(feature = "obs")]
     pub fn obs(mut self, path: impl Into<PathBuf>) -> MakeBook {
         self.obs = Some(path.into());
@@ -221,8 +221,8 @@ impl MakeBook {
         self
     }
 
-    /// Sets the path, the format and the options of an opening [suite](crate::formats::suite), a file of openings from which
-    /// engine matches start. Default: no suite is written.
+    /// Sets the path, the format and the options of an opening [suite](crate::formats::suite), a file of openings from
+    /// which engine matches start. Default: no suite is written.
     ///
     /// The lines of a suite have [`Suite::plies`] half-moves. A line is included if at least
     /// [`min_game`](MakeBook::min_game) games played it. A suite of positions includes the final position of a line if

@@ -62,8 +62,8 @@ pub struct PlyOptions {
     pub comments: bool,
     /// Whether a game that cannot be replayed causes an error. By default, it is skipped.
     pub strict: bool,
-    /// The memory budget for decompression, and the directory to which a zip archive from a pipe is copied. Default: 128
-    /// MiB, and the temporary directory of the system.
+    /// The memory budget for decompression, and the directory to which a zip archive from a pipe is copied. Default:
+    /// 128 MiB, and the temporary directory of the system.
     pub memory: Memory,
     /// A flag that cancels reading. After it is set, [`Plies::next_batch`] soon returns [`Error::Interrupted`].
     pub stop: Arc<AtomicBool>,

@@ -403,7 +403,8 @@ pub struct SuiteReport {
     pub rare: u64,
     /// The number of lines or positions that were left out because they do not meet `conditions`.
     pub outside: u64,
-    /// The names of the options that set conditions on the last positions of lines, such as `balance` and `quiet-positions`.
+    /// The names of the options that set conditions on the last positions of lines, such as `balance` and
+    /// `quiet-positions`.
     #[serde(skip)]
     pub conditions: Vec<&'static str>,
     /// The number of lines that were left out because their positions have no evaluation. `None` if the suite is not

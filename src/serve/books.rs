@@ -192,8 +192,8 @@ const DECK_MEMORY: usize = 24 << 20;
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ServedRepertoire {
     pub(super) name: String,
-    /// The secret by which the visitor who sent the repertoire requests it, or `None` if the server was started with the
-    /// repertoire.
+    /// The secret by which the visitor who sent the repertoire requests it, or `None` if the server was started with
+    /// the repertoire.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) id: Option<String>,
     #[serde(serialize_with = "json::color")]

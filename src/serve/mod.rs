@@ -20,13 +20,13 @@
 //! Fair queues (`queue`) limit what each visitor and all visitors together may use: connections, requests, threads,
 //! books, and the bytes of request bodies and of responses that wait to be sent. A free permit goes to the visitor that
 //! holds the fewest. A visitor is an address or, behind a trusted proxy, the address that the proxy names. There are no
-//! limits for a visitor if the server listens only on its own machine and trusts no proxy. A request with many positions
-//! (`positions`) returns its thread after 50 milliseconds, and waits for its next turn.
+//! limits for a visitor if the server listens only on its own machine and trusts no proxy. A request with many
+//! positions (`positions`) returns its thread after 50 milliseconds, and waits for its next turn.
 //!
-//! The server closes a connection whose client takes more than ten seconds to send the headers or the body of a request,
-//! or stops reading for five seconds. A request waits at most ten seconds for its turn (a minute for a book), and then
-//! gets status 503. If a client disconnects, the work for its request is cancelled. If a request panics, it gets status
-//! 503 (`state`).
+//! The server closes a connection whose client takes more than ten seconds to send the headers or the body of a
+//! request, or stops reading for five seconds. A request waits at most ten seconds for its turn (a minute for a book),
+//! and then gets status 503. If a client disconnects, the work for its request is cancelled. If a request panics, it
+//! gets status 503 (`state`).
 //!
 //! # Caches
 //!

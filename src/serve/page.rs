@@ -12,8 +12,8 @@
 //!
 //! `recovery.js` reports failed requests, and returns to the previous view. `explorer.js` starts the page.
 //!
-//! Other pages embed a board with its moves: `embed.js` defines an element for it, and with the parameter `embed=1`, the
-//! page contains only this element.
+//! Other pages embed a board with its moves: `embed.js` defines an element for it, and with the parameter `embed=1`,
+//! the page contains only this element.
 
 use axum::{
     Router,

@@ -97,7 +97,8 @@ pub(super) async fn receive(
     Ok(content.answer_from_files(request.headers()))
 }
 
-/// Stores and opens a repertoire that `visitor` sent. `bytes` is the content of its file. Setting `stop` cancels the reading.
+/// Stores and opens a repertoire that `visitor` sent. `bytes` is the content of its file. Setting `stop` cancels the
+/// reading.
 fn open(
     app: &AppState,
     key: &CacheKey,

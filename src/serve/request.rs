@@ -154,8 +154,8 @@ pub enum Route {
 }
 
 impl Route {
-    /// Returns the names of all parameters that this route reads. A route of Lichess's API ignores other parameters, and any
-    /// other route refuses them.
+    /// Returns the names of all parameters that this route reads. A route of Lichess's API ignores other parameters,
+    /// and any other route refuses them.
     pub(super) fn parameters(self) -> Vec<&'static str> {
         let position = match self {
             Route::Positions | Route::Make | Route::Build | Route::Gaps => &["variant"][..],
@@ -222,8 +222,8 @@ impl Route {
         }
     }
 
-    /// Returns `true` for a route of Lichess's API, which ignores unknown parameters, because clients may send parameters of
-    /// other routes.
+    /// Returns `true` for a route of Lichess's API, which ignores unknown parameters, because clients may send
+    /// parameters of other routes.
     fn is_of_lichess(self) -> bool {
         matches!(self, Route::Lichess | Route::Masters | Route::Player)
     }
@@ -595,8 +595,8 @@ pub(super) static REPEATABLE_PARAMETERS: LazyLock<Vec<String>> = LazyLock::new(|
     names.chain(["me", "with"].map(str::to_owned)).collect()
 });
 
-/// The parsed parameters of a request, as names and values. Only names of players, results, codes of openings and conditions
-/// on tags may occur several times.
+/// The parsed parameters of a request, as names and values. Only names of players, results, codes of openings and
+/// conditions on tags may occur several times.
 ///
 /// ```
 /// use polybook::serve::Parameters;

@@ -186,8 +186,8 @@ pub(super) struct AppState {
     pub(super) explorer: Arc<Explorer>,
     about: Overview,
     books: Vec<BookFile>,
-    /// The repertoires with which the server was started. [`all_repertoires`](AppState::all_repertoires) also returns those
-    /// that visitors sent.
+    /// The repertoires with which the server was started. [`all_repertoires`](AppState::all_repertoires) also returns
+    /// those that visitors sent.
     pub(super) repertoires: Vec<Arc<ServedRepertoire>>,
     /// The repertoires that visitors sent.
     pub(super) uploads: Uploads,
@@ -376,7 +376,8 @@ impl Workers {
         self.content_with(permit, client, work).await
     }
 
-    /// Calls `work` on a worker thread, and returns the response that `work` creates. `permit` is a permit of this pool. It is held until `work` has ended, even if the client disconnects during this time.
+    /// Calls `work` on a worker thread, and returns the response that `work` creates. `permit` is a permit of this
+    /// pool. It is held until `work` has ended, even if the client disconnects during this time.
     ///
     /// # Errors
     ///

@@ -612,8 +612,8 @@ impl Session {
         }
     }
 
-    /// Stops a search that is still running at the end of the session, and sends its result to the user interface. Waits
-    /// for the result of the second engine until `deadline`.
+    /// Stops a search that is still running at the end of the session, and sends its result to the user interface.
+    /// Waits for the result of the second engine until `deadline`.
     fn end_search(&mut self, events: &mut Feed<Event>, deadline: Instant) -> Result<()> {
         self.end_wait("stop")?;
         while self.search.is_some() && Instant::now() < deadline {
@@ -956,8 +956,8 @@ impl Session {
     }
 
     /// Returns a variation to show to the user: a sequence of moves in UCI notation. It begins with the move `mv` in
-    /// the position `pos`, and continues with the most frequent moves of the first source that contains the position. It
-    /// ends after [`MAX_SHOWN_PLIES`] half-moves, or at a position for which the sources have no suitable move.
+    /// the position `pos`, and continues with the most frequent moves of the first source that contains the position.
+    /// It ends after [`MAX_SHOWN_PLIES`] half-moves, or at a position for which the sources have no suitable move.
     ///
     /// # Errors
     ///

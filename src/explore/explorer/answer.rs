@@ -151,10 +151,10 @@ pub struct PlayerScore {
     #[serde(flatten, serialize_with = "Wdl::without_draws")]
     #[cfg_attr(test, schemars(with = "crate::games::results::Decisive"))]
     pub stats: Wdl,
-    /// The 80 % confidence interval of the player's score in percent, as for [openings](super::OpeningRow::score_range):
-    /// the other games are all games of the player that pass the filters, whatever positions they reached. `None` if
-    /// no game has a result, if the filters select games by their result, or if the query does not ask for
-    /// [`player_scores`](Query::player_scores).
+    /// The 80 % confidence interval of the player's score in percent, as for
+    /// [openings](super::OpeningRow::score_range): the other games are all games of the player that pass the filters,
+    /// whatever positions they reached. `None` if no game has a result, if the filters select games by their result, or
+    /// if the query does not ask for [`player_scores`](Query::player_scores).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub score_range: Option<[f64; 2]>,
     /// The mean rating of the opponents in the games with a result, rounded half up.

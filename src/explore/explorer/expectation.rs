@@ -37,8 +37,8 @@ const MAX_STEPS: usize = 60;
 #[derive(Clone, Default, Debug)]
 pub(super) struct Scores(BTreeMap<u16, Wdl>);
 
-/// The results of a player's finished games with both colors. The array is indexed by the color of the player (`Color as
-/// usize`).
+/// The results of a player's finished games with both colors. The array is indexed by the color of the player (`Color
+/// as usize`).
 #[derive(Clone, Default, Debug)]
 pub(super) struct PlayerScores([Scores; 2]);
 

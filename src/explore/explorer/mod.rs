@@ -745,8 +745,8 @@ impl Explorer {
 
     /// Finds the games in which the query about the board holds ([`Selection::position`]), so that queries with these
     /// filters need not search for them. An index contains no moves of games, so the games of the selected sources are
-    /// replayed from their PGN files. Each index keeps the games that it found for the last queries. Does nothing if the
-    /// filters contain no such query.
+    /// replayed from their PGN files. Each index keeps the games that it found for the last queries. Does nothing if
+    /// the filters contain no such query.
     ///
     /// `should_continue` is called repeatedly during the search, and must return `true` to continue. `meter` counts the
     /// games.

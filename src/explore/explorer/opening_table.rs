@@ -83,18 +83,19 @@ pub struct OpeningRow {
     /// The 80 % confidence interval of the score, in percent. `None` if the score is `None`.
     pub score_range: Option<[f64; 2]>,
     /// The points that the player won above the expected points; negative if the player lost points. Against rated
-    /// opponents, the points are expected by Elo's curve, from the player's performance with the same color in the other
-    /// games that pass the filters. Against opponents without a rating, they are expected by the player's average in
-    /// these games. `None` if the filters name no player, if they select games by their result, or if there are no other
-    /// games.
+    /// opponents, the points are expected by Elo's curve, from the player's performance with the same color in the
+    /// other games that pass the filters. Against opponents without a rating, they are expected by the player's average
+    /// in these games. `None` if the filters name no player, if they select games by their result, or if there are no
+    /// other games.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub points: Option<f64>,
-    /// The points that the player won above the average with the same color in all games that pass the filters, whatever
-    /// the ratings of the opponents. `None` if the filters name no player, or if they select games by their result.
+    /// The points that the player won above the average with the same color in all games that pass the filters,
+    /// whatever the ratings of the opponents. `None` if the filters name no player, or if they select games by their
+    /// result.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub points_above_average: Option<f64>,
-    /// The expected score in percent, from which `points` are counted. `None` if the score is `None`, or if there are no
-    /// other games.
+    /// The expected score in percent, from which `points` are counted. `None` if the score is `None`, or if there are
+    /// no other games.
     #[serde(skip)]
     pub expected_score: Option<f64>,
     /// The mean rating of the player's opponents, or `None` if the filters name no player or no rating is known.

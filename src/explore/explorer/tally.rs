@@ -148,8 +148,8 @@ impl AddAssign for MoveTally {
 pub(super) type Rank = (u64, u64, BookMove);
 
 /// Returns the rank (sort key) of a game in a list that is sorted by rating, then by date. The rating of a game is the
-/// mean of the known ratings of its players. Games without a known rating come last. `number` is the number of the game, and `mv` is the move that was played
-/// in the position of the query.
+/// mean of the known ratings of its players. Games without a known rating come last. `number` is the number of the
+/// game, and `mv` is the move that was played in the position of the query.
 #[inline]
 pub(super) fn by_rating(summary: &GameSummary, number: u64, mv: BookMove) -> Rank {
     let rank = u64::from(summary.doubled_rating()) << u32::BITS | u64::from(summary.date);

@@ -35,8 +35,8 @@ pub struct MoveTime {
     pub games: u64,
     /// The mean thinking time in seconds.
     pub mean: f64,
-    /// The median thinking time in seconds. A few long thoughts hardly change it. It is the mean of the two middle times
-    /// if the number of games is even.
+    /// The median thinking time in seconds. A few long thoughts hardly change it. It is the mean of the two middle
+    /// times if the number of games is even.
     pub median: f64,
 }
 

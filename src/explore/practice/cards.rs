@@ -65,8 +65,8 @@ fn html(text: &str) -> String {
         .replace('>', "&gt;")
 }
 
-/// Draws a board with chess symbols, one line for each rank. `below` is the side at the bottom. A last line contains the
-/// letters of the files, and further lines contain the pieces in hand if the variant has them.
+/// Draws a board with chess symbols, one line for each rank. `below` is the side at the bottom. A last line contains
+/// the letters of the files, and further lines contain the pieces in hand if the variant has them.
 ///
 /// ```
 /// use polybook::{position::Variant, practice::board_text};

@@ -66,8 +66,8 @@ impl Deck {
     ///
     /// # Errors
     ///
-    /// Returns an error if the repertoire cannot be read, if its positions do not fit in `memory`, or if `meter` cancels
-    /// the walk.
+    /// Returns an error if the repertoire cannot be read, if its positions do not fit in `memory`, or if `meter`
+    /// cancels the walk.
     pub fn new(
         repertoire: &OpenedSource,
         variant: Variant,

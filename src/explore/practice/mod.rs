@@ -1,9 +1,9 @@
 //! Practising a repertoire: which position a player is asked next, and when the position is asked again.
 //!
 //! A [`Deck`] contains the positions of a repertoire. Each position in which the player is to move is a *card*: the
-//! player must find a move of the repertoire. A [`Schedule`] contains, for each move that was asked, how well the player
-//! remembers it and the day on which it is due. [`Practice::question`] plays moves of both sides up to the next card,
-//! and [`grade`] records the answer.
+//! player must find a move of the repertoire. A [`Schedule`] contains, for each move that was asked, how well the
+//! player remembers it and the day on which it is due. [`Practice::question`] plays moves of both sides up to the next
+//! card, and [`grade`] records the answer.
 //!
 //! The days follow the scheduler FSRS-5 (Free Spaced Repetition Scheduler) of the crate `rs-fsrs`, with its published
 //! default parameters: a position is due when the probability that the player still knows the move has fallen to 90 %.
@@ -127,8 +127,8 @@ impl Practice<'_> {
         askable
     }
 
-    /// Returns the next position to ask, or `None` if no position can be asked today. Positions that are due come first,
-    /// then positions that were never asked, and then those that were answered wrongly today.
+    /// Returns the next position to ask, or `None` if no position can be asked today. Positions that are due come
+    /// first, then positions that were never asked, and then those that were answered wrongly today.
     ///
     /// The question continues `line`, the line up to the last answer, if such positions can be reached from its end.
     /// Otherwise, a new line begins. The moves of the opponent are chosen at random by their frequency, from the moves

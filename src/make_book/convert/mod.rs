@@ -1,5 +1,5 @@
-//! Converts books to other formats: an [OOBS database](crate::formats::obs) to a Polyglot book, an opening suite or a table,
-//! and a Polyglot book to a suite or a table.
+//! Converts books to other formats: an [OOBS database](crate::formats::obs) to a Polyglot book, an opening suite or a
+//! table, and a Polyglot book to a suite or a table.
 //!
 //! [`Convert`] converts a database, and [`ConvertBook`] converts a book. Both write to an output file that the caller
 //! creates: with [`begin_book`](crate::formats::book::begin_book) for books, and with

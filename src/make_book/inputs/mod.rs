@@ -424,7 +424,8 @@ fn refuse_counting_options(run: &MakeBook, path: &Path, has_games: bool) -> Resu
 }
 
 /// Returns the error message for input counts that were made with options that differ from those of the run. `theirs`
-/// contains the options of the counts, and `own` contains the options of the run. `has_games` is `true` if some inputs are games, which are counted with `own`.
+/// contains the options of the counts, and `own` contains the options of the run. `has_games` is `true` if some inputs
+/// are games, which are counted with `own`.
 fn other_options(theirs: &str, own: &str, has_games: bool) -> String {
     let named = |options: &str| match options {
         "" => "the defaults".to_owned(),
