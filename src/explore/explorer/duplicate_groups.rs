@@ -455,8 +455,8 @@ mod tests {
         games::pgn::{Date, GameResult},
     };
 
-    /// Returns the keys of a game that differs from others at most in its day, which may be unknown (0), and in its id
-    /// at Lichess, which it may not have (0).
+    /// Returns the keys of a game that differs from others at most in its day, which may be unknown (0), and in its id at
+    /// Lichess, which it may not have (0).
     fn keys(day: u8, site: u64) -> DuplicateKeys {
         let identity = GameIdentity {
             players: [1, 2],
