@@ -146,7 +146,7 @@ const tests = {
         }
         if (!PICTURED.includes(size)) continue;
         await page.screenshot({ path: join(directory, `${name} ${size}.png`) });
-        await accessible(page, `${name}, ${size}`);
+        await accessible(page, `${name}, ${size}`, [colorScheme]);
       }
       await page.unrouteAll();
       await context.setOffline(false);
