@@ -96,9 +96,9 @@ pub struct Eval {
     /// The score.
     #[serde(flatten)]
     pub score: Score,
-    /// The depth of the search in half-moves, or 0 if it is unknown.
+    /// The depth of the search in half-moves; 0 if unknown.
     pub depth: u8,
-    /// The number of positions that were searched, or 0 if it is unknown.
+    /// The number of positions that were searched; 0 if unknown.
     pub nodes: u64,
     /// The index of the evaluation's source in the [origins](super::Evals::origins) of the store.
     #[serde(skip)]
@@ -237,9 +237,9 @@ pub(super) fn origin_of(ranked: &RankedBytes) -> u8 {
     ranked[18]
 }
 
-/// A score of a position, from White's point of view: a number of centipawns, or a number of moves to mate. A score
-/// that is better for White is greater. A mate by White is greater than any number of centipawns, and a shorter mate by
-/// White is greater than a longer one.
+/// A score of a position, from White's point of view. It is a number of centipawns, or a number of moves to mate.
+/// Scores are ordered: a score that is better for White is greater. A mate by White is greater than any number of
+/// centipawns, and a shorter mate by White is greater than a longer one.
 ///
 /// [`Display`](fmt::Display) writes centipawns as pawns with a sign, and mates with `#`: `+0.35`, `-1.20`, `0.00`,
 /// `#3`, `#-3`.
