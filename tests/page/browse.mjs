@@ -255,6 +255,53 @@ const tests = {
     await other.context.close();
   },
 
+  async "a text in the filters is applied or refused, even if Show is pressed before it was checked"() {
+    const late = async (route) => {
+      await new Promise((resolve) => setTimeout(resolve, 300));
+      await route.continue();
+    };
+    const { page, context, faults } = await open(browser, url, "/", { routes: { "**/suggest?*": late, "**/facets?*": late } });
+    const show = page.locator("#filters .bottom .main");
+    const refused = [
+      ["player", "a", /^Choose one of the names, such as Anderssen, Adolf\.$/],
+      ["player", "mrophy", /^Choose one of the names, such as Morphy, Paul\.$/],
+      ["event", "Nobody's Cup", /^No event is called “Nobody's Cup”\.$/],
+      ["eco", "Nothing like it", /^No opening is called “Nothing like it”\.$/],
+      ["eco", "B99-B10", /^Cannot read "B99-B10": /],
+      ["position", "Bxh7+", /^Column 2: expected /],
+    ];
+    for (const [name, typed, problem] of refused) {
+      await page.keyboard.press("Shift+F");
+      const field = page.locator(`#filters [name=${name}]`);
+      await counted(page, (await api("/about")).games);
+      await field.fill(typed);
+      await show.click();
+      await page.waitForFunction((wanted) => document.querySelector(`#filters [data-field=${wanted}] .wrong`)?.textContent, name);
+      assert.match(await text(page, `#filters [data-field=${name}] .wrong`), problem);
+      assert.equal(await field.inputValue(), typed);
+      assert.ok(await show.isDisabled());
+      assert.equal(await page.locator("#filters[open]").count(), 1);
+      assert.equal(new URL(page.url()).search, "");
+      // The other fields keep their texts when the first player is chosen.
+      if (name === "event") {
+        await page.fill("#filters [name=player]", "morphy, paul");
+        await page.keyboard.press("Tab");
+        await page.waitForSelector("#filters [name=opponentRating]");
+        assert.equal(await field.inputValue(), typed);
+        assert.equal(await page.locator("#filters [data-field=result], #filters [data-field=color]").count(), 2);
+      }
+      await page.locator("#filters [aria-label=Close]").click();
+    }
+    assert.match(faults.splice(0).join(), /^Failed to load resource: [^,]*400[^,]*,Failed to load resource: [^,]*400[^,]*$/);
+    await page.keyboard.press("Shift+F");
+    await page.fill("#filters [name=player]", "morphy, p");
+    await show.click();
+    await addressed(page, "player=Morphy, Paul");
+    assert.equal(await page.locator("#filters[open]").count(), 0);
+    assert.deepEqual(faults, []);
+    await context.close();
+  },
+
   async "what is pasted is read, and what is not read is said"() {
     const { page, context, faults } = await open(browser, url, "/");
     await paste(page, "1. e4 c5 2. Nf3");

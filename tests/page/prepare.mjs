@@ -238,6 +238,7 @@ const tests = {
     }
     await accessible(page, "the names of the user");
     const mine = await page.evaluate(() => JSON.parse(localStorage.getItem("polybook.me") ?? '["Ann"]'));
+    await input.fill("");
     await page.locator("#me .bottom .main").click();
     await addressed(page, "player=");
     assert.deepEqual(search(page).getAll("player"), mine);
@@ -246,6 +247,20 @@ const tests = {
     await page.reload();
     await settled(page);
     assert.equal(await page.locator("#chips .chip.me").textContent(), "Me");
+    // A name that was typed is added or refused by the button, too.
+    await page.keyboard.press("m");
+    await input.fill("Nobody");
+    await page.locator("#me .bottom .main").click();
+    await page.locator("#me .wrong:has-text('No player has the whole name “Nobody”')").waitFor();
+    assert.equal(await input.inputValue(), "Nobody");
+    // As if the two names had never met.
+    await page.route("**/suggest?*with=*", async (route) => {
+      const response = await route.fetch();
+      await route.fulfill({ response, json: (await response.json()).map((one) => ({ ...one, met: 0 })) });
+    });
+    await input.fill("carlo");
+    await page.locator("#me .bottom .main").click();
+    await page.waitForFunction((wanted) => new URLSearchParams(location.search).getAll("player").join() === wanted, [...mine, "Carlo"].join());
     await page.keyboard.press("m");
     await page.click("text=Forget me");
     assert.equal(await page.evaluate(() => localStorage.getItem("polybook.me")), "[]");

@@ -38,8 +38,12 @@ export class FiltersDialog {
   #isOnce = false;
   /** The position on the board, or an empty string for the one in which games start. */
   #fen = "";
-  /** Why the query about the board cannot be read. */
-  #unread = p("note wrong");
+  /** The fields whose meaning depends on whether a player is chosen. */
+  #results = /** @type {HTMLElement[]} */ ([]);
+  /** The checks of the names that the user typed. */
+  #checks = /** @type {Promise<unknown>} */ (Promise.resolve());
+  /** Whether the choice has a text that only the server can check, and did not check yet. */
+  #isUnread = false;
 
   /**
    * @param {HTMLDialogElement} dialog
@@ -65,9 +69,7 @@ export class FiltersDialog {
     );
     on(form, "submit", (event) => {
       event.preventDefault();
-      if (this.#problem()) return;
-      this.#dialog.close();
-      this.#apply(this.#choice);
+      void this.#finish();
     });
     dialog.append(form);
     on(dialog, "close", () => this.#asking.end());
@@ -89,6 +91,16 @@ export class FiltersDialog {
     if (name || matchMedia("(pointer: fine)").matches) this.#focus(name || "player");
   }
 
+  /** Applies the choice and closes the dialog, unless a field is wrong. A field that the user has just left may not be checked yet. */
+  async #finish() {
+    await this.#checks;
+    if (this.#isUnread) await this.#ask();
+    if (!this.#dialog.open || this.#isUnread) return;
+    if (this.#problem()) return this.#body.querySelector("[aria-invalid=true]")?.scrollIntoView({ block: "center" });
+    this.#dialog.close();
+    this.#apply(this.#choice);
+  }
+
   #build() {
     const { filters, variant } = this.#choice;
     this.#years.value = { since: filters.since ?? "", until: filters.until ?? "" };
@@ -103,24 +115,30 @@ export class FiltersDialog {
       ...(hasGames ? this.#others(variant) : []),
     );
     this.#years.element.dataset.field = "since";
+    this.#isUnread = false;
     this.#count(0);
   }
 
   /** Returns the fields for the players and the result. */
   #people() {
+    return [pair(this.#name("player", "Player", "Any player", "player"), this.#name("opponent", "Opponent", "Any opponent", "player")), ...this.#resultFields()];
+  }
+
+  /** Returns the fields for the color, the result and the opponent's rating. */
+  #resultFields() {
     const ofPlayer = Boolean(this.#choice.filters.player);
     const results = /** @type {[string, string][]} */ (
       ofPlayer ? [["", "Any"], ["win", "Won"], ["draw", "Drawn"], ["loss", "Lost"]] : [["", "Any"], ["1-0", "White won"], ["1/2-1/2", "Draw"], ["0-1", "Black won"]]
     );
     const rated = ofPlayer ? [this.#opponentRating()] : [];
-    return [
-      pair(this.#name("player", "Player", "Any player", "player"), this.#name("opponent", "Opponent", "Any opponent", "player")),
+    this.#results = [
       pair(
         field("color", "Color", "of the player", this.#segments("color", "Color of the player", [["white", "White"], ["black", "Black"]])),
         field("result", "Result", ofPlayer ? "for the player" : "", this.#segments("result", "Result", results)),
       ),
       ...rated,
     ];
+    return this.#results;
   }
 
   /** @param {string} variant */
@@ -139,9 +157,8 @@ export class FiltersDialog {
   #board() {
     const input = make("input", { name: "position", placeholder: "Anything, or a query: Pd5 and not pc6", "aria-label": "On the board", spellcheck: "false" });
     input.value = this.#choice.filters.position ?? "";
-    fill(this.#unread);
     const take = () => {
-      complain(input, this.#unread, "");
+      complain(input, "");
       this.#set("position", input.value.trim());
     };
     on(input, "change", take);
@@ -150,7 +167,7 @@ export class FiltersDialog {
       take();
     });
     const picks = this.#fen ? [div("picks", pick("These pawns", pawnsQuery(this.#fen)), pick("This material", materialQuery(this.#fen)))] : [];
-    return field("position", "On the board", "in a position of the game", input, this.#unread, ...picks);
+    return field("position", "On the board", "in a position of the game", input, wrong(), ...picks);
   }
 
   #duplicates() {
@@ -171,6 +188,7 @@ export class FiltersDialog {
     const { filters } = this.#choice;
     if (value) filters[name] = value;
     else delete filters[name];
+    this.#isUnread ||= name === "position" || name === "eco";
     this.#count();
   }
 
@@ -194,24 +212,23 @@ export class FiltersDialog {
     // A text after the given names and a slash is a further name of the same player.
     const further = (/** @type {string} */ text) => (kind === "player" && given() && text.startsWith(`${given()} /`) ? text.slice(given().length + 2).trim() : undefined);
     input.value = given();
-    const note = p("note wrong");
     const isOpening = kind === "opening";
     const asked = (/** @type {string} */ text, /** @type {number} */ limit, /** @type {AbortSignal} */ signal) => suggestions(kind, text, filters.source, limit, signal);
     const valueOf = (/** @type {Suggestion} */ one) => (isOpening ? (one.eco ?? "") : one.name);
     const code = (/** @type {string} */ text) => (isOpening ? (CODES.exec(text.toUpperCase().replaceAll("–", "-"))?.[0] ?? "") : "");
-    const wrong = (/** @type {string} */ text) => complain(input, note, text);
     const take = (/** @type {string} */ chosen, isFurther = false) => {
       const text = isFurther ? joined([...namesIn(filters[name]), chosen]) : chosen;
       const isFirst = name === "player" && Boolean(filters.player) !== Boolean(text);
       input.value = nameText(text);
-      wrong("");
+      complain(input, "");
       if (isFirst) delete filters.result;
       if (name === "player" && !text) for (const other of ["color", "opponentRating"]) delete filters[other];
       this.#set(name, text);
       if (!isFirst) return;
       // The results now refer to the player.
-      this.#build();
-      this.#focus("player");
+      const old = this.#results;
+      old[0]?.before(...this.#resultFields());
+      for (const one of old) one.remove();
     };
     const find = async (/** @type {string} */ text, /** @type {AbortSignal} */ signal) => {
       const more = further(text);
@@ -223,24 +240,34 @@ export class FiltersDialog {
       return [{ message: isNear ? `No ${kind} “${wanted}”.${found.length ? " Did you mean:" : ""}` : "", options }];
     };
     const check = async (/** @type {string} */ text) => {
-      if (text === given()) return wrong("");
+      if (text === given()) {
+        complain(input, "");
+        return this.#count();
+      }
       if (!text || code(text)) return take(code(text));
       const more = further(text);
       // The user wrote the slash, but no further name.
       if (more === "") return take(filters[name] ?? "");
       const wanted = more ?? text;
-      const found = await asked(wanted, 3, AbortSignal.timeout(5000)).catch(() => []);
-      if (input.value.trim() !== text) return;
-      const exact = found.find((one) => one.name.toLowerCase() === wanted.toLowerCase()) ?? (found.length === 1 ? found[0] : undefined);
+      const answer = await asked(wanted, 3, AbortSignal.timeout(5000)).catch(words);
+      if (!input.isConnected || input.value.trim() !== text) return;
+      const found = typeof answer === "string" ? [] : answer;
+      // A similar name may be that of another player.
+      const [only, other] = found.filter(({ distance }) => !distance);
+      const exact = found.find((one) => one.name.toLowerCase() === wanted.toLowerCase()) ?? (other ? undefined : only);
       if (exact) return take(valueOf(exact), more !== undefined);
-      wrong(found.length ? `Choose one of the names, such as ${found[0]?.name}.` : `No ${kind} is called “${wanted}”.`);
+      const none = typeof answer === "string" ? answer : `No ${kind} is called “${wanted}”.`;
+      complain(input, found[0] ? `Choose one of the names, such as ${found[0].name}.` : none);
       this.#count();
+    };
+    const later = (/** @type {string} */ text) => {
+      this.#checks = Promise.all([this.#checks, check(text)]);
     };
     // The suggestions are inserted after the field, which therefore needs a parent.
     const place = div("combobox", input);
-    new Combobox(input, find, (text) => void check(text));
-    on(input, "change", () => void check(input.value.trim()));
-    return field(name, label, kind === "player" ? "several spellings: A / B" : "", place, note);
+    new Combobox(input, find, later);
+    on(input, "change", () => later(input.value.trim()));
+    return field(name, label, kind === "player" ? "several spellings: A / B" : "", place, wrong());
   }
 
   /**
@@ -297,28 +324,26 @@ export class FiltersDialog {
   #opponentRating() {
     const input = make("input", { name: "opponentRating", placeholder: "Any rating, or 2000-2199", "aria-label": "Rating of the opponent" });
     input.value = this.#choice.filters.opponentRating ?? "";
-    const note = p("note wrong");
     on(input, "input", () => {
       const text = input.value.trim().replace("–", "-");
       const [, low = "", high = ""] = /^(\d{0,4})-(\d{0,4})$/.exec(text) ?? [];
       const isRange = Boolean(low || high) && !(low && high && Number(low) > Number(high));
-      complain(input, note, text && !isRange ? "Enter a range of ratings, such as 2000-2199 or 2000-." : "");
+      complain(input, text && !isRange ? "Enter a range of ratings, such as 2000-2199 or 2000-." : "");
       this.#set("opponentRating", isRange ? text : "");
     });
-    return field("opponentRating", "Opponent rated", "", input, note);
+    return field("opponentRating", "Opponent rated", "", input, wrong());
   }
 
   #least() {
     const input = make("input", { name: "minPly", inputmode: "numeric", placeholder: "Any length", "aria-label": "Minimum number of moves" });
     const plies = Number(this.#choice.filters.minPly);
     input.value = plies ? String(Math.ceil(plies / 2)) : "";
-    const note = p("note wrong");
     on(input, "input", () => {
       const moves = /^\s*(\d{1,3})(\s+moves?)?\s*$/.exec(input.value)?.[1];
-      complain(input, note, input.value.trim() && !moves ? "Enter a number of moves, such as 10." : "");
+      complain(input, input.value.trim() && !moves ? "Enter a number of moves, such as 10." : "");
       this.#set("minPly", moves && Number(moves) ? String(2 * Number(moves)) : "");
     });
-    return field("minPly", "At least", "moves", input, note);
+    return field("minPly", "At least", "moves", input, wrong());
   }
 
   /** Returns true if the choice cannot be applied. */
@@ -339,20 +364,23 @@ export class FiltersDialog {
   }
 
   async #ask() {
+    clearTimeout(this.#timer);
     const signal = this.#asking.next();
     try {
       const facets = /** @type {Facets} */ (await ask("facets", put(filterQuestion(this.#choice), this.#isOnce ? { duplicates: "once" } : {}), signal));
       if (signal.aborted) return;
+      this.#isUnread = false;
       this.#facets = facets;
       this.#showCounts(facets, true);
     } catch (error) {
       if (signal.aborted) return;
+      this.#isUnread = false;
       // The filters can be applied without counts.
       fill(this.#submit, "Show the games");
-      const [, wrong] = /^the parameter position is malformed: (.*)/i.exec(words(error)) ?? [];
-      const input = this.#body.querySelector("[name=position]");
-      if (!wrong || !(input instanceof HTMLElement)) return;
-      complain(input, this.#unread, `${wrong[0]?.toUpperCase()}${wrong.slice(1)}.`);
+      const [, name, problem] = /^the parameter (\w+) is malformed: (.*)/.exec(words(error)) ?? [];
+      const input = name && this.#body.querySelector(`[name=${name}]`);
+      if (!problem || !(input instanceof HTMLElement)) return;
+      complain(input, `${problem[0]?.toUpperCase()}${problem.slice(1)}.`);
       this.#submit.disabled = true;
     }
   }
@@ -387,15 +415,19 @@ export class FiltersDialog {
   }
 }
 
+/** Returns the place of the problem of a field. */
+function wrong() {
+  return p({ class: "note wrong", role: "status" });
+}
+
 /**
  * Shows the problem of a field, or removes the message if the text is empty.
  * @param {HTMLElement} input
- * @param {HTMLElement} note
  * @param {string} text
  */
-function complain(input, note, text) {
+function complain(input, text) {
   input.setAttribute("aria-invalid", String(text !== ""));
-  fill(note, text);
+  input.closest(".field")?.querySelector(".wrong")?.replaceChildren(text);
 }
 
 /** @param {HTMLElement[]} fields */

@@ -2,7 +2,7 @@
 // The dialog with the names of the user. Games under any of these names count as the user's.
 
 import { ask, suggestions, words } from "./api.js";
-import { button, byId, dialogTop, div, fill, icon, make, p, small, span } from "./dom.js";
+import { button, byId, dialogTop, div, fill, icon, make, on, p, small, span } from "./dom.js";
 import { say } from "./elements.js";
 import { counted } from "./format.js";
 import { myNames, setMyNames } from "./me.js";
@@ -39,11 +39,17 @@ function build() {
   });
   const input = make("input", { "aria-label": "A name in the games", placeholder: "Lichess, Chess.com or over the board" });
   const field = div("field", p("label", names.length ? "Add a name " : "Your name ", span("", "as the games spell it")), div("combobox", input), note);
-  const show = button({ class: "main", disabled: names.length ? undefined : "" }, ["Show my games"], () => {
+  const show = button({ class: "main", disabled: names.length ? undefined : "" }, ["Show my games"], async () => {
+    // A name that was typed counts, too.
+    const typed = input.value.trim();
+    if (typed && !(await add(typed))) return;
     dialog.close();
-    void go({ fen: "", play: [], tab: "", me: "", list: "", game: "", flip: "", filters: { ...sourceOnly(session.view.filters), player: joined(names) } }, { push: true });
+    void go({ fen: "", play: [], tab: "", me: "", list: "", game: "", flip: "", filters: { ...sourceOnly(session.view.filters), player: joined(myNames()) } }, { push: true });
   });
   void countMine(names, show);
+  const bottom = div("bottom", ...(names.length ? [button("", ["Forget me"], () => change([], "Your names are forgotten"))] : []), show);
+  // If a press closed the suggestions, the buttons would move away from the pointer.
+  on(bottom, "pointerdown", (event) => event.preventDefault());
   fill(
     dialog,
     dialogTop(dialog, names.length ? "This is me" : "Which player is you?"),
@@ -52,7 +58,7 @@ function build() {
       field,
       p("quiet", "Games under any of these names count as yours. The list stays in this browser. A link that you share names the players, not “me”."),
     ),
-    div("bottom", ...(names.length ? [button("", ["Forget me"], () => change([], "Your names are forgotten"))] : []), show),
+    bottom,
   );
   new Combobox(input, find, (text) => void add(text));
 }
