@@ -302,6 +302,17 @@ const tests = {
     await context.close();
   },
 
+  async "a wrong filter in the address leaves the other filters"() {
+    for (const [wrong, title] of [["position=Bxh7%2B", "position is malformed"], ["since=2010&until=2000", "the first date, 2010"], ["variant=nothing", "variant has the unknown value"], ["source=nothing", "no source called"]]) {
+      const { page, context } = await open(browser, url, `/?player=Morphy,+Paul&color=white&${wrong}`);
+      assert.equal(new URL(page.url()).search, "?player=Morphy,+Paul&color=white", wrong);
+      assert.equal(await tally(page), String(all(await api("/lichess?player=Morphy,+Paul&color=white"))));
+      const message = await text(page, "#notice .banner p");
+      assert.ok(message.startsWith("A filter is not valid and was removed: ") && message.includes(title), message);
+      await context.close();
+    }
+  },
+
   async "what is pasted is read, and what is not read is said"() {
     const { page, context, faults } = await open(browser, url, "/");
     await paste(page, "1. e4 c5 2. Nf3");

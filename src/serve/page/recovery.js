@@ -7,7 +7,7 @@ import { notice, searchField } from "./elements.js";
 import { replaceNext, restoreView } from "./history.js";
 import { go, goToAddress, restart } from "./navigation.js";
 import { session } from "./session.js";
-import { address } from "./state.js";
+import { address, withoutFilters } from "./state.js";
 
 /** @typedef {import("./api.js").About} About */
 /** @typedef {import("./state.js").View} View */
@@ -49,10 +49,23 @@ export async function fail(error) {
       ? ["Not a position:", { fen: "", play: [] }]
       : view.play.length
         ? ["This line cannot be played:", { play: [] }]
-        : ["A filter is not valid:", { filters: {}, variant: "" }];
+        : ["A filter is not valid and was removed:", withoutInvalid(view, problem)];
   const readable = /** @type {View} */ ({ ...view, ...change });
   notice.show(/** @type {string} */ (title), `${problem}.${fen ? " This is the starting position." : ""}`, fen ? ["Edit", () => edit(fen)] : ["All games", () => location.assign(location.pathname)]);
   if (address(readable) !== address(view)) await go(readable, { keeps: true });
+}
+
+/**
+ * Returns the filters and the variant of a view without those that a problem is about, or none if it names none of them.
+ * @param {View} view
+ * @param {string} problem
+ */
+function withoutInvalid({ filters, variant }, problem) {
+  const all = /** @type {import("./state.js").Filters} */ (variant ? { ...filters, variant } : filters);
+  const [, named] = /^the parameter (\w+) /.exec(problem) ?? [];
+  const wrong = Object.keys(all).filter((name) => (named ? name === named : problem.includes(name) || problem.includes(all[name] ?? "")));
+  if (!wrong.length) return { filters: {}, variant: "" };
+  return { filters: withoutFilters(filters, wrong), variant: wrong.includes("variant") ? "" : variant };
 }
 
 /** Goes back to the view that is shown. */
