@@ -403,7 +403,8 @@ const failed = await run({
     assert.match(await place.locator(".done").textContent(), /^1 of \d today$/);
     await place.locator("input").fill("nonsense");
     await page.keyboard.press("Enter");
-    await said("onsense");
+    await said("nonsense");
+    assert.match(await place.locator(".problem").innerText(), /^nonsense: /, "the text is as the user wrote it");
     for (let number = 0; await place.locator("input").count(); number += 1) {
       assert.ok(number < 4);
       const line = await place.locator(".so-far").textContent();
