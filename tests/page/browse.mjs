@@ -815,13 +815,15 @@ const tests = {
     await accessible(page, "evaluations");
     await page.click("[data-act=clock]");
     await settled(page);
-    assert.deepEqual(await headings(), ["Eval", "Time"]);
     // The clock did not run during the first move. The second move took two of the three seconds of its increment.
-    assert.deepEqual(await cells("d2d4"), ["+0.17", ""]);
+    assert.deepEqual(await headings(), ["Eval"]);
+    assert.equal(await text(page, "#results .none"), "No times: no clock times ([%clk] with a readable TimeControl, or [%emt]) of these moves in 4 games.");
     await row(page, "d2d4").click();
     await reaches(page, "d2d4");
     await row(page, "g8f6").click();
     await reaches(page, "d2d4,g8f6");
+    assert.deepEqual(await headings(), ["Eval", "Time"]);
+    assert.equal(await page.locator("#results .none").count(), 0);
     assert.deepEqual(await cells("g1f3"), ["+0.11", "2.0of 1"]);
     assert.match(await page.locator("#moves .head .extra").last().getAttribute("title"), /in seconds, .* Newest games read: 1$/);
     await accessible(page, "times");

@@ -234,7 +234,7 @@ function columnsOf({ polybook: { evals, clocks } }, books) {
     const cells = evals.map((one) => ({ uci: one.uci, value: "mate" in one ? Math.sign(one.mate) * (1e6 - Math.abs(one.mate)) : one.cp, text: evaluationWords(one, 2), title: `depth ${one.depth || "unknown"}` }));
     columns.push({ name: "Eval", title: "Evaluation after the move, from White's point of view", cells });
   }
-  if (clocks) {
+  if (clocks?.moves.length) {
     const cells = clocks.moves.map(({ uci, mean, median, games }) => ({ uci, value: mean, text: mean.toFixed(1), of: games, title: `mean of ${counted(games)}; median ${median.toFixed(1)}` }));
     columns.push({ name: "Time", title: `Mean time for the move in seconds, and the number of games with clock times for it. Newest games read: ${number(clocks.read)}`, cells });
   }

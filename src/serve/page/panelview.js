@@ -84,11 +84,13 @@ export function draw(counts, books, signal) {
   const ended = isEmpty && maxPly ? p("none", `${isCounts ? "Counts end" : "The index ends"} at move ${(maxPly + 1) >> 1}: later moves are not indexed.`) : "";
   const others = counts.polybook.otherStarts;
   const elsewhere = others && !(isEmpty && isStart) ? p("none", `${counted(others, "more game")} ${others === 1 ? "begins in another position and counts only in the positions that it reaches" : "begin in another position and count only in the positions that they reach"}. To see one, paste its FEN into the search.`) : "";
+  const { clocks } = tabled.polybook;
+  const untimed = clocks?.read && !clocks.moves.length ? p("none", `No times: no clock times ([%clk] with a readable TimeControl, or [%emt]) of these moves in ${counted(clocks.read)}.`) : "";
   const unprepared = session.unprepared ? p("problem", `The preparation cannot be shown: ${session.unprepared}.`) : "";
   if (session.prepared) {
     fill(byId("results"));
     drawPreparation(counts);
-  } else fill(byId("results"), unprepared, isEmpty || ofPlayer ? "" : bar(tabled, false, opened ? undefined : listOfResult(), !opened), pruned, ended, elsewhere);
+  } else fill(byId("results"), unprepared, isEmpty || ofPlayer ? "" : bar(tabled, false, opened ? undefined : listOfResult(), !opened), pruned, ended, elsewhere, untimed);
   if (isEmpty && !session.prepared) void explain(counts, signal);
   else if (!session.prepared) {
     const gameMove = isInGame ? (gameLine[tabledPlay.length]?.uci ?? "") : "";
