@@ -329,6 +329,16 @@ const tests = {
     await followed(page);
     assert.doesNotMatch(await page.locator("#games .foot").textContent(), /The bar has/);
     assert.match(await page.locator("#games-head .one-result").textContent(), /^Won · \d+$/);
+    // The first page of the list does not know all duplicates.
+    await page.route("**/games?*", async (route) => {
+      const response = await route.fetch();
+      const list = await response.json();
+      list.games[0].copies = 3;
+      await route.fulfill({ response, json: list });
+    });
+    await page.goto(new URL("/", url).href);
+    await followed(page);
+    assert.match(await page.locator("#games .foot").textContent(), new RegExp(`^20 of ${listed} · 3 duplicates of these hidden`));
     assert.deepEqual(faults, []);
     await context.close();
   },

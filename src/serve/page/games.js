@@ -142,7 +142,8 @@ export class GamesList {
     }
     const list = make("ul", "", ...this.#games.map((game) => this.#item(game, listed)));
     const copies = this.#games.reduce((all, game) => all + (game.copies ?? 0), 0);
-    const shown = `${number(this.#games.length)} of ${number(this.#total)}${copies ? ` · ${counted(copies, "duplicate")} hidden` : ""}`;
+    // More duplicates may be hidden among the games that are not shown yet.
+    const shown = `${number(this.#games.length)} of ${number(this.#total)}${copies ? ` · ${counted(copies, "duplicate")}${this.#next === null ? "" : " of these"} hidden` : ""}`;
     // The number of listed games may differ from that in the table of moves. Say why, because it looks like an error.
     const all = listed.counted;
     const duplicates = listed.question.get("duplicates") === "once" ? "" : "counts duplicates, and ";
