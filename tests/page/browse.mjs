@@ -313,6 +313,18 @@ const tests = {
     }
   },
 
+  async "the search offers the closest player next to events"() {
+    const { page, context, faults } = await open(browser, url, "/");
+    await page.keyboard.press("/");
+    await page.keyboard.type("man");
+    await page.waitForSelector("#search [role=option]");
+    assert.deepEqual(await page.locator("#search .group, #search .message").allTextContents(), ["Events", "Openings", "Did you mean:"]);
+    await page.click("#search [role=option]:has-text('Thal, Max')");
+    await addressed(page, "player=Thal, Max");
+    assert.deepEqual(faults, []);
+    await context.close();
+  },
+
   async "what is pasted is read, and what is not read is said"() {
     const { page, context, faults } = await open(browser, url, "/");
     await paste(page, "1. e4 c5 2. Nf3");

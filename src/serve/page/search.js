@@ -194,7 +194,9 @@ async function nameGroups(text, signal, searched, done) {
   });
   const exact = kinds.map(([heading, found, act]) => ({ heading, options: found.filter(({ distance }) => !distance).map((one) => option(one, act)) }));
   const hits = exact.filter(({ options }) => options.length);
-  if (hits.length) return hits;
+  const [player] = players;
+  const closest = player?.distance === 1 ? [{ message: "Did you mean:", options: [option(player, ({ name }) => searched.player(name))] }] : [];
+  if (hits.length) return [...hits, ...closest];
   const near = kinds.flatMap(([, found, act]) => found.map((one) => ({ one, act })));
   near.sort((a, b) => a.one.distance - b.one.distance);
   const message = `Nothing is called “${text}”.${near.length ? " Did you mean:" : ""}`;
