@@ -670,3 +670,39 @@ fn an_event_that_no_game_has_is_answered_with_similar_events() {
         "{said}"
     );
 }
+
+/// The games of the name are left out by another filter.
+#[test]
+fn a_name_that_a_game_has_is_not_answered_with_similar_names() {
+    let dir = temp();
+    let dir = dir.path();
+    let game = |event: &str, white: &str| {
+        format!(
+            "[Event \"{event}\"]\n[White \"{white}\"]\n[Black \"B\"]\n[TimeControl \"60+0\"]\n\n1. e4 *\n\n"
+        )
+    };
+    let games = [game("Club", "Ann Lee"), game("Clubs", "Anne Lee")].concat();
+    fs::write(dir.join("games.pgn"), games).unwrap();
+    for filter in ["--white", "--player", "--event"] {
+        for (name, is_known) in [(["Ann Lee", "Club"], true), (["An Lee", "Clu"], false)] {
+            let name = name[usize::from(filter == "--event")];
+            let options = [filter, name, "--exact", "--speed", "blitz"];
+            for command in [
+                &["make-book", "games.pgn", "--bin", "book.bin"][..],
+                &["extract", "games.pgn", "--count"],
+                &["repertoire", "new", "games.pgn", "--reference", "games.pgn"],
+            ] {
+                let output = run(dir, &[command, &options].concat()[..]);
+                let said = String::from_utf8_lossy(&output.stderr);
+                // `repertoire new` suggests names of players only.
+                let may_suggest = command[0] != "repertoire" || filter != "--event";
+                let suggests = !is_known && may_suggest;
+                assert_eq!(
+                    said.contains("did you mean"),
+                    suggests,
+                    "{command:?} {options:?}: {said}"
+                );
+            }
+        }
+    }
+}

@@ -226,37 +226,34 @@ impl<'a> Replayer<'a> {
     ///
     /// If the tags meet all conditions, collects the names of players that match the filter. If they do not meet the
     /// condition on players or on the event, collects the names that do not match, because a message may suggest a
-    /// similar name. Such names are no longer collected once a name has matched the filter.
+    /// similar name. Such names are no longer collected once a name has matched the filter. If the tags do not meet some
+    /// condition, also collects the names that match, because a message must not suggest other names for them.
     fn note_names(&mut self, tags: &Tags<'_>, unmet: Option<Condition>) {
         let filter = &self.options.selection;
         if filter.event.is_some()
             && let Some(event) = tags.get(b"Event")
         {
             let outcome = &mut self.outcome;
-            match unmet {
-                None => outcome.has_event = true,
-                Some(Condition::Event)
-                    if !outcome.has_event && !outcome.other_events.contains(event) =>
-                {
-                    outcome.other_events.insert(event.into());
-                }
-                Some(_) => (),
+            outcome.has_event = outcome.has_event || filter.admits_event(tags);
+            if unmet == Some(Condition::Event)
+                && !outcome.has_event
+                && !outcome.other_events.contains(event)
+            {
+                outcome.other_events.insert(event.into());
             }
         }
-        if !filter.has_names() || unmet.is_some_and(|unmet| unmet != Condition::Player) {
+        let outcome = &mut self.outcome;
+        if !filter.has_names() || unmet.is_some() && !outcome.matched_names.is_empty() {
             return;
         }
-        let outcome = &mut self.outcome;
         for (value, is_match) in filter.player_tags(tags) {
             match unmet {
                 None if is_match => match outcome.matched_names.get_mut(value) {
                     Some(games) => *games += 1,
                     None => _ = outcome.matched_names.insert(value.into(), 1),
                 },
-                // After a match, names are not compared with the filter.
-                Some(_)
-                    if outcome.matched_names.is_empty() && !outcome.other_names.contains(value) =>
-                {
+                Some(_) if is_match => _ = outcome.known_names.insert(value.into()),
+                Some(Condition::Player) if !outcome.other_names.contains(value) => {
                     outcome.other_names.insert(value.into());
                 }
                 _ => (),
@@ -638,9 +635,11 @@ pub(super) struct Outcome<'a> {
     pub skipped: SkippedParts,
     /// The names of players that match the filter by name, with their numbers of games.
     pub matched_names: FxHashMap<Box<[u8]>, u64>,
+    /// Names of players that match the filter by name, in games that do not meet another condition.
+    pub known_names: FxHashSet<Box<[u8]>>,
     /// Names of players that do not match the filter by name.
     pub other_names: FxHashSet<Box<[u8]>>,
-    /// Whether a game meets the conditions, including the condition on the event.
+    /// Whether a game meets the condition on the event.
     pub has_event: bool,
     /// Names of events that do not match the filter by event.
     pub other_events: FxHashSet<Box<[u8]>>,

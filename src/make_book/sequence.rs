@@ -154,6 +154,9 @@ impl<'a> Sequencer<'a> {
         for (name, games) in std::mem::take(&mut outcome.matched_names) {
             self.names.add_matched(&tag_text(&name), games);
         }
+        for name in std::mem::take(&mut outcome.known_names) {
+            self.names.add_known(&tag_text(&name));
+        }
         for name in std::mem::take(&mut outcome.other_names) {
             self.names.add_other(&tag_text(&name));
         }

@@ -135,7 +135,12 @@ pub fn new_moves(
                 ReadGame::Compared(game) => *game,
                 ReadGame::Excluded(others) => {
                     if found == 0 {
-                        others.iter().for_each(|name| names.add_other(name));
+                        for (name, is_match) in others {
+                            match is_match {
+                                true => names.add_known(&name),
+                                false => names.add_other(&name),
+                            }
+                        }
                     }
                     return Ok(());
                 }
@@ -167,8 +172,9 @@ pub fn new_moves(
 /// A game that is compared with the reference, or a game that the filter excludes.
 enum ReadGame {
     Compared(Box<WaitingGame>),
-    /// The game is excluded. Contains the names of its players if it is excluded because of them; otherwise empty.
-    Excluded(Vec<String>),
+    /// The game is excluded. Contains the names of its players, each with `true` if it matches the filter. Names that do
+    /// not match are contained only if the game is excluded because of them.
+    Excluded(Vec<(String, bool)>),
 }
 
 /// A game that waits to be compared with the reference, such as a database of earlier games. If the reference is an
@@ -239,8 +245,8 @@ impl Lookup<'_> {
         if let Some(unmet) = filter.unmet(&tags) {
             reader.skip_moves();
             let others = filter.player_tags(&tags);
-            let others = others.filter(|(_, is_match)| unmet == Condition::Player && !is_match);
-            let others = others.map(|(name, _)| tag_text(name).into_owned());
+            let others = others.filter(|(_, is_match)| *is_match || unmet == Condition::Player);
+            let others = others.map(|(name, is_match)| (tag_text(name).into_owned(), is_match));
             return Ok(ReadGame::Excluded(others.collect()));
         }
         let name = |tag: &[u8]| tag_text(tags.get(tag).unwrap_or(b"?")).into_owned();

@@ -154,8 +154,8 @@ fn likeness(wanted: &str, name: &str) -> u32 {
 }
 
 /// A collection of the names of players, or of events, in games that match a name in a filter. Until the first match,
-/// it also collects names that are similar to a name in the filter. The search for similar names takes at most
-/// [`MAX_COMPARISONS`] comparisons.
+/// it also collects names that are similar to a name in the filter, unless this name occurs in a game. The search for
+/// similar names takes at most [`MAX_COMPARISONS`] comparisons.
 #[derive(Debug)]
 pub(crate) struct PlayerNames {
     /// The names in the filter.
@@ -164,7 +164,8 @@ pub(crate) struct PlayerNames {
     /// The matched names. The key is the hash of the folded name. The value is one spelling of the name, as messages
     /// show it, and the number of games with the name.
     matched: FxHashMap<u64, (String, u64)>,
-    nearest: Vec<NearestNames>,
+    /// The similar names of each name in the filter, or `None` if the name occurs in a game.
+    nearest: Vec<Option<NearestNames>>,
     /// The hashes of the names that were compared with the names in the filter.
     seen: FxHashSet<u64>,
 }
@@ -175,7 +176,10 @@ impl PlayerNames {
     pub(crate) fn new(wanted: Vec<String>, how: NameMatch) -> PlayerNames {
         PlayerNames {
             how,
-            nearest: wanted.iter().map(|name| NearestNames::new(name)).collect(),
+            nearest: wanted
+                .iter()
+                .map(|name| Some(NearestNames::new(name)))
+                .collect(),
             wanted,
             matched: FxHashMap::default(),
             seen: FxHashSet::default(),
@@ -196,14 +200,24 @@ impl PlayerNames {
         }
     }
 
+    /// Adds the name of a player that matches the filter, in a game that does not pass all filters. Another name is
+    /// then not suggested for it.
+    pub(crate) fn add_known(&mut self, name: &str) {
+        let name = normalized(name);
+        for (wanted, nearest) in self.wanted.iter().zip(&mut self.nearest) {
+            if self.how.matches(&name, &normalized(wanted)) {
+                *nearest = None;
+            }
+        }
+    }
+
     /// Adds the name of a player that does not match the filter, if it is similar to a name in the filter. Has no
     /// effect after the first match, or after [`MAX_COMPARISONS`] comparisons.
     pub(crate) fn add_other(&mut self, name: &str) {
         let is_full = (self.seen.len() + 1) * self.wanted.len() > MAX_COMPARISONS;
         if self.matched.is_empty() && !is_full && self.seen.insert(FxBuildHasher.hash_one(name)) {
-            self.nearest
-                .iter_mut()
-                .for_each(|nearest| nearest.offer(name, 0));
+            let nearest = self.nearest.iter_mut().flatten();
+            nearest.for_each(|nearest| nearest.offer(name, 0));
         }
     }
 
@@ -250,16 +264,8 @@ impl PlayerNames {
         if !self.matched.is_empty() {
             return String::new();
         }
-        // If a filter has names for both colors, each of these names may occur in games.
-        let is_known = |wanted: &str, names: &[String]| {
-            let wanted = normalized(wanted);
-            let mut names = names.iter();
-            names.any(|name| self.how.matches(&normalized(name), &wanted))
-        };
-        let nearest = self.nearest.into_iter().map(NearestNames::names);
-        let nearest = self.wanted.iter().zip(nearest);
-        let unknown = nearest.filter(|(wanted, names)| !is_known(wanted, names));
-        did_you_mean(&unknown.flat_map(|(_, names)| names).collect::<Vec<_>>())
+        let unknown = self.nearest.into_iter().flatten();
+        did_you_mean(&unknown.flat_map(NearestNames::names).collect::<Vec<_>>())
     }
 }
 
@@ -340,9 +346,10 @@ mod tests {
             vec!["Kasparow".to_owned(), "Tal".to_owned()],
             NameMatch::Part,
         );
-        for name in ["Kasparov, Garry", "Tal, Mikhail", "Tal, Mikhail"] {
+        for name in ["Kasparov, Garry", "Talov, Mikhail", "Tal, Juan"] {
             names.add_other(name);
         }
+        names.add_known("Tal, Mikhail");
         assert_eq!(names.did_you_mean(), ": did you mean \"Kasparov, Garry\"?");
     }
 

@@ -50,7 +50,7 @@ impl Selection {
             white: _,
             black: _,
             exact: _,
-            event,
+            event: _,
             eco,
             tag,
             not_tag,
@@ -69,13 +69,6 @@ impl Selection {
         } = self;
         let is_in_a_range = |code| eco.iter().any(|range| range.contains(code));
         let time = || tags.get(b"TimeControl");
-        let is_event = |name: &String| {
-            let event = tags.get(b"Event");
-            event.is_some_and(|event| {
-                self.name_match()
-                    .matches_any(event, std::slice::from_ref(name))
-            })
-        };
         if !self.admits_elos(tags)
             || rating.is_some() && !self.admits_rating(RatingGroup::of_game(ratings(tags)))
         {
@@ -90,7 +83,7 @@ impl Selection {
         if !eco.is_empty() && !tags.get(b"ECO").is_some_and(is_in_a_range) {
             return Some(Condition::Eco);
         }
-        if !event.as_ref().is_none_or(is_event) {
+        if !self.admits_event(tags) {
             return Some(Condition::Event);
         }
         if speed.is_some() && !self.admits_speed(Speed::of_tag(time())) {
@@ -256,6 +249,14 @@ impl Selection {
     /// opponent.
     fn has_player(&self, tags: &Tags<'_>, color: Color) -> bool {
         is_named(self, tags, color, &self.player) && is_named(self, tags, !color, &self.opponent)
+    }
+
+    pub(crate) fn admits_event(&self, tags: &Tags<'_>) -> bool {
+        self.event.as_ref().is_none_or(|name| {
+            let (how, names) = (self.name_match(), std::slice::from_ref(name));
+            let event = tags.get(b"Event");
+            event.is_some_and(|event| how.matches_any(event, names))
+        })
     }
 
     fn admits_names(&self, tags: &Tags<'_>) -> bool {
