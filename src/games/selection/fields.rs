@@ -567,8 +567,9 @@ impl Selection {
                 (Form::List(None), "SPEED"),
                 Lacking::in_moves("speeds"),
                 list(speed, parse),
-                "Keep games of this speed: ultraBullet, bullet, blitz, rapid, classical or correspondence. Separate \
-                 several with commas, or give the option several times",
+                "Keep games of this speed: ultraBullet, bullet, blitz, rapid, classical or correspondence. Games whose \
+                 TimeControl tag is missing or not in seconds count as classical. Separate several speeds with commas, \
+                 or give the option several times",
             ),
             Field::new(
                 "time-control",
