@@ -38,8 +38,9 @@ fn tables_agree(games: &[PathBuf], players: &[&str]) {
         filters.push(json!({ "player": player, "result": "0-1" }));
         for color in ["white", "black"] {
             filters.push(json!({ "player": player, "color": color }));
-            let later = json!({ "player": player, "color": color, "moves": "e4 c5" });
-            filters.push(later);
+            for (name, value) in [("moves", "e4 c5"), ("opening", "Sicilian Defense")] {
+                filters.push(json!({ "player": player, "color": color, name: value }));
+            }
         }
     }
     for case in &mut filters {
@@ -240,14 +241,13 @@ fn performances_are_printed_with_that_of_all_games() {
     );
 }
 
-/// The range of a player's score with a move is that of the opening which the move leads to.
-#[test]
-fn scores_of_moves_have_the_ranges_of_openings() {
-    let dir = temp();
-    let dir = dir.path();
+/// Makes an index of games between A and B, who play two openings with both colors.
+fn index_of_two_openings(dir: &Path) {
     let game = |white: &str, black: &str, mv: &str, result: &str, elo: u32| {
+        let eco = if mv == "g4" { "A00" } else { "A01" };
         format!(
-            "[White \"{white}\"]\n[Black \"{black}\"]\n[WhiteElo \"{elo}\"]\n[BlackElo \"{elo}\"]\n[Result \"{result}\"]\n\n\
+            "[White \"{white}\"]\n[Black \"{black}\"]\n[ECO \"{eco}\"]\n\
+             [WhiteElo \"{elo}\"]\n[BlackElo \"{elo}\"]\n[Result \"{result}\"]\n\n\
              1. {mv} {result}\n\n"
         )
     };
@@ -261,6 +261,69 @@ fn scores_of_moves_have_the_ranges_of_openings() {
     games += &game("A", "B", "b3 e5", "1-0", 0);
     fs::write(dir.join("games.pgn"), games).unwrap();
     index(dir, &["games.pgn".into()]);
+}
+
+/// A filter that selects games by their opening changes neither what a score is compared with nor its range.
+#[test]
+fn filters_by_opening_do_not_change_predictions() {
+    let dir = temp();
+    let dir = dir.path();
+    index_of_two_openings(dir);
+    let of_player = "idx --player A --color white -q --json";
+    let filters = ["--opening Grob", "--eco A00", "--position Pg4"];
+    let row = |filter: &str| {
+        let table = ok_json(
+            dir,
+            &format!("openings {of_player} --families --sort name {filter}"),
+        );
+        let mut row = table["families"][0].clone();
+        assert_eq!(row["name"], "Grob Opening", "{table}");
+        row.as_object_mut().unwrap().remove("line_games");
+        (
+            row,
+            table["average_score"].clone(),
+            table["performance"].clone(),
+        )
+    };
+    let all = row("");
+    assert!(all.0["points"].is_f64(), "{all:?}");
+    for filter in filters {
+        assert_eq!(row(filter), all, "{filter}");
+    }
+    let text = ok(
+        dir,
+        "openings idx --player A --color white --opening Grob -q",
+    );
+    assert!(text.starts_with("13 of 41 games, "), "{text}");
+    assert!(text.contains(" score in all 41 games "), "{text}");
+    let grob = |document: &Value| {
+        let moves = document["moves"].as_array().unwrap();
+        moves.iter().find(|mv| mv["san"] == "g4").unwrap().clone()
+    };
+    let range = |filter: &str| {
+        let shown = ok_json(dir, &format!("show {of_player} {filter}"));
+        grob(&shown)["score_range"].clone()
+    };
+    assert!(range("").is_array());
+    let prepared = |filter: &str| {
+        let opponent = "--opponent B --min-game 1";
+        let prepared = ok_json(dir, &format!("prepare {of_player} {opponent} {filter}"));
+        let grob = grob(&prepared);
+        (grob["expected_score"].clone(), grob["score_range"].clone())
+    };
+    assert!(prepared("").0.is_f64());
+    for filter in filters {
+        assert_eq!(range(filter), range(""), "{filter}");
+        assert_eq!(prepared(filter), prepared(""), "{filter}");
+    }
+}
+
+/// The range of a player's score with a move is that of the opening which the move leads to.
+#[test]
+fn scores_of_moves_have_the_ranges_of_openings() {
+    let dir = temp();
+    let dir = dir.path();
+    index_of_two_openings(dir);
     for color in ["", " --color white", " --color black"] {
         let of_player = format!("idx --player A{color} -q --json");
         let openings = ok_json(dir, &format!("openings --families {of_player}"));

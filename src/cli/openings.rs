@@ -32,12 +32,13 @@ position, only games that reached the position are listed.
 
 With --player, results and scores are the player's; otherwise they are White's. \"points\" are the player's points minus those
 that the ratings of the opponents predict: -7.8 means 7.8 points less than expected. The prediction follows from the player's
-performance with the same color in all other openings; opponents without a rating count by the player's average in these
-games. \"avg\" compares the points with the player's average score instead, however strong the opponents are: for openings
-against strong opponents, it is too low. The range contains the true score with a probability of about 80 %. From ten games,
-\"weaker\" or \"stronger\" marks a range that does not contain the predicted score; chance alone marks about one such opening in
-five, so the last line compares the number of marks with that. Games without a result do not change scores. With --result, the
-table has no scores, because they would describe only the selection.
+performance with the same color in all other openings, even if --opening, --eco or --position leaves them out of the table;
+opponents without a rating count by the player's average in these games. \"avg\" compares the points with the player's average
+score instead, however strong the opponents are: for openings against strong opponents, it is too low. The range contains the
+true score with a probability of about 80 %. From ten games, \"weaker\" or \"stronger\" marks a range that does not contain the
+predicted score; chance alone marks about one such opening in five, so the last line compares the number of marks with that.
+Games without a result do not change scores. With --result, the table has no scores, because they would describe only the
+selection.
 
 Examples:
   polybook openings games.pgn --player \"Carlsen, Magnus\" --color black

@@ -60,20 +60,22 @@ class Played:
 
 
 def color_of(played, case):
-    """Returns the color of the player in a game, or None if the game does not pass the filters."""
+    """Returns the color of the player in a game, or None if the game does not pass the filters other than `opening`."""
     game = played.game
     if "result" in case and game.result != case["result"]:
         return None
-    if "opening" in case:
-        wanted = case["opening"]
-        if played.named is None or wanted not in (played.named[1], played.named[1].split(":")[0]):
-            return None
     if "player" not in case:
         return "white"
     for color, name in zip(("white", "black"), game.names):
         if folded(name) == folded(case["player"]) and case.get("color", color) == color:
             return color
     return None
+
+
+def is_wanted(played, case):
+    """Returns whether a game passes the filter `opening`."""
+    wanted = case.get("opening")
+    return wanted is None or played.named is not None and wanted in (played.named[1], played.named[1].split(":")[0])
 
 
 def check_opponents(shown, finished, case):
@@ -137,7 +139,10 @@ def expectation(games, others, of_player):
 
 
 def check_row(row, games, case, averages, passing):
-    """Compares a row with its games, which are pairs of a game and the player's color."""
+    """Compares a row with its games, which are pairs of a game and the player's color.
+
+    `passing` are all games of the player, whatever their openings.
+    """
     assert row["games"] == len(games), (row, len(games))
     results = [played.game.result for played, _ in games]
     counts = [results.count(result) for result in ("1-0", "1/2-1/2", "0-1")]
@@ -191,7 +196,7 @@ def check_row(row, games, case, averages, passing):
         move = chess.Move.from_uci(uci)
         board.push(board._from_chess960(False, move.from_square, move.to_square, move.promotion))
     epd = board.epd()
-    assert row["line_games"] == sum(epd in played.epds for played, _ in passing), row
+    assert row["line_games"] == sum(epd in played.epds and is_wanted(played, case) for played, _ in passing), row
     return epd
 
 
@@ -211,7 +216,7 @@ def check(case, all_games, names):
     board = chess.Board()
     for san in case.get("moves", "").split():
         board.push_san(san)
-    reached = [(played, color) for played, color in passing if board.epd() in played.epds]
+    reached = [(played, color) for played, color in passing if board.epd() in played.epds and is_wanted(played, case)]
     assert table["games"] == len(reached), (table["games"], len(reached))
     rows = defaultdict(list)
     for played, color in reached:

@@ -152,9 +152,10 @@ pub struct PlayerScore {
     #[cfg_attr(test, schemars(with = "crate::games::results::Decisive"))]
     pub stats: Wdl,
     /// The 80 % confidence interval of the player's score in percent, as for
-    /// [openings](super::OpeningRow::score_range): the other games are all games of the player that pass the filters,
-    /// whatever positions they reached. `None` if no game has a result, if the filters select games by their result, or
-    /// if the query does not ask for [`player_scores`](Query::player_scores).
+    /// [openings](super::OpeningRow::score_range): the other games are all games of the player that pass the filters
+    /// apart from `eco`, `opening` and `position`, whatever positions they reached. `None` if no game has a result, if
+    /// the filters select games by their result, or if the query does not ask for
+    /// [`player_scores`](Query::player_scores).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub score_range: Option<[f64; 2]>,
     /// The mean rating of the opponents in the games with a result, rounded half up.
@@ -203,11 +204,17 @@ pub(super) fn answer(sources: &Sources, query: &Query) -> Result<Answer> {
     let is_long = query.resulting && filters.precompute_long(query.line.subject())?;
     let mut counted = PositionTally::new(&filters, query)?;
     let mut total = MoveTally::default();
-    let ranges = counted.scores.take().map(|by_move| ScoreRanges {
-        by_move,
-        all: scores_of_all_games(&filters, &query.line),
-        is_known: !query.filters.selects_by_result(),
-    });
+    let ranges = match counted.scores.take() {
+        Some(by_move) => Some(ScoreRanges {
+            by_move,
+            all: match query.filters.of_any_opening() {
+                None => scores_of_all_games(&filters, &query.line),
+                Some(any) => scores_of_all_games(&sources.filters(&any)?, &query.line),
+            },
+            is_known: !query.filters.selects_by_result(),
+        }),
+        None => None,
+    };
     let mut moves = Vec::from_iter(std::mem::take(&mut counted.moves));
     for (_, tally) in &moves {
         total += *tally;
@@ -266,7 +273,8 @@ pub(super) fn answer(sources: &Sources, query: &Query) -> Result<Answer> {
 /// calculated.
 struct ScoreRanges {
     by_move: FxHashMap<BookMove, PlayerScores>,
-    /// The player's results in all games that pass the filters, regardless of the positions that they reached.
+    /// The player's results in all games that pass the filters apart from `eco`, `opening` and `position`, regardless of
+    /// the positions that they reached.
     all: PlayerScores,
     /// Whether scores are meaningful. They are not if the filters select games by their result.
     is_known: bool,

@@ -28,6 +28,9 @@ use crate::{
 /// The opening of a game is the name of its last position that has a name. Scores are those of the player whom the
 /// filters name or, if they name no player, of White. Unfinished games do not affect scores. If the filters select
 /// games by their result, the table contains no scores, because they would describe only the selection.
+///
+/// Scores are compared with those in the *compared games*: all games that pass the filters apart from `eco`, `opening`
+/// and `position`, whatever positions they reached.
 #[derive(Clone, PartialEq, Debug, serde::Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct OpeningTable {
@@ -36,23 +39,23 @@ pub struct OpeningTable {
     pub results: Results,
     /// The number of games that reached no position with a name.
     pub unnamed: u64,
-    /// The number of games that pass the filters, whatever positions they reached.
+    /// The number of compared games.
     #[serde(skip)]
     pub all_games: u64,
-    /// The average score in percent in all games that pass the filters, whatever positions they reached. `None` if no
-    /// such game has a result, or if the filters select games by their result.
+    /// The average score in percent in the compared games: all games that pass the filters apart from `eco`, `opening`
+    /// and `position`, whatever positions they reached. `None` if none of them has a result, or if the filters select
+    /// games by their result.
     pub average_score: Option<f64>,
     /// The player's average scores in percent in these games, with White and with Black. `None` if the filters name no
     /// player, if they select games by their result, or if no game with one of the colors has a result.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub average_by_color: Option<[f64; 2]>,
-    /// The mean rating of the player's opponents in all games that pass the filters. `None` if the filters name no
-    /// player or no rating is known.
+    /// The mean rating of the player's opponents in the compared games. `None` if the filters name no player or no rating
+    /// is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub opponent_rating: Option<u64>,
-    /// The player's performance by FIDE's table in all games that pass the filters. `None` if the filters name no
-    /// player, for fewer than ten games with a result and a rated opponent, or if the filters select games by their
-    /// result.
+    /// The player's performance by FIDE's table in the compared games. `None` if the filters name no player, for fewer
+    /// than ten games with a result and a rated opponent, or if the filters select games by their result.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub performance: Option<u64>,
     /// The player's performances in these games with White and with Black, or `None` if one of them is unknown.
@@ -84,12 +87,12 @@ pub struct OpeningRow {
     pub score_range: Option<[f64; 2]>,
     /// The points that the player won above the expected points; negative if the player lost points. Against rated
     /// opponents, the points are expected by Elo's curve, from the player's performance with the same color in the
-    /// other games that pass the filters. Against opponents without a rating, they are expected by the player's average
-    /// in these games. `None` if the filters name no player, if they select games by their result, or if there are no
-    /// other games.
+    /// other games that pass the filters apart from `eco`, `opening` and `position`. Against opponents without a rating,
+    /// they are expected by the player's average in these games. `None` if the filters name no player, if they select
+    /// games by their result, or if there are no other games.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub points: Option<f64>,
-    /// The points that the player won above the average with the same color in all games that pass the filters,
+    /// The points that the player won above the average with the same color in the compared games of the table,
     /// whatever the ratings of the opponents. `None` if the filters name no player, or if they select games by their
     /// result.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -289,7 +292,10 @@ pub(super) fn opening_table(
         filter.precompute();
     }
     let of_player = !asked.player.is_empty();
-    let average = average_of(&filters, line, of_player);
+    let average = match asked.of_any_opening() {
+        None => average_of(&filters, line, of_player),
+        Some(any) => average_of(&sources.filters(&any)?, line, of_player),
+    };
     let new = || OpeningTallies::new(of_player);
     let tallies = scan(&filters, &[line.subject()], new)?.tallies;
     let mut total = OpeningTally::default();
@@ -331,9 +337,9 @@ pub(super) fn opening_table(
     })
 }
 
-/// Returns the player's average score in all games that pass the filters, regardless of the positions that they
-/// reached. Only games of the variant of `line` count. If `of_player` is `false`, because the query names no player,
-/// returns the average score of White.
+/// Returns the player's average score in all games that pass `filters`, regardless of the positions that they reached.
+/// Only games of the variant of `line` count. If `of_player` is `false`, because the query names no player, returns the
+/// average score of White.
 fn average_of(filters: &SourceFilters<'_>, line: &Line, of_player: bool) -> Average {
     let add = |sum: &mut Average, source: &OpenIndex, filter: &SourceFilter<'_>, id, variant| {
         if line.variant().is_played_like(variant) {

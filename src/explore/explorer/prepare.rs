@@ -339,6 +339,12 @@ pub(super) fn prepare(sources: &Sources, query: &PrepareQuery<'_>) -> Result<Pre
         sources.duplicates_while(query.should_continue)?;
     }
     let (player, opponent) = (&filters.player, &filters.opponent);
+    // The games from which the player's score is predicted, if they differ from the player's games that pass.
+    let compared = match filters.of_any_opening() {
+        Some(any) => Some(filters_of(sources, &any, player, &[], query.color)?),
+        None => None,
+    };
+    let compared = compared.map(|compared| player_tally(&compared, &query.line, query.color));
     let of = |players: &[String], opponents: &[String], color| {
         filters_of(sources, filters, players, opponents, color)
     };
@@ -368,7 +374,7 @@ pub(super) fn prepare(sources: &Sources, query: &PrepareQuery<'_>) -> Result<Pre
         query,
         theirs: side(&theirs, &all_theirs),
         yours: side(&yours, &all_yours),
-        all_yours: &all_yours,
+        compared: compared.as_ref().unwrap_or(&all_yours),
         recent_since: recent_since.unwrap_or(u16::MAX),
     };
     let pos = query.line.position();
@@ -683,7 +689,8 @@ struct Preparing<'a> {
     query: &'a PrepareQuery<'a>,
     theirs: Side<'a>,
     yours: Side<'a>,
-    all_yours: &'a AllGames,
+    /// The player's games from which scores are predicted (see [`OpeningTable`](super::OpeningTable)).
+    compared: &'a AllGames,
     recent_since: u16,
 }
 
@@ -777,7 +784,7 @@ impl Preparing<'_> {
     fn judge(&self, games: &PositionGames) -> Judgement {
         let stats = games.all.results.for_side(self.query.color);
         let finished = games.judged.as_ref();
-        let expected = finished.map(|finished| finished.scores.expectation(&self.all_yours.scores));
+        let expected = finished.map(|finished| finished.scores.expectation(&self.compared.scores));
         let expected = expected.unwrap_or_default();
         Judgement {
             points: stats.half_points() as f64 / 2.0,
@@ -987,8 +994,8 @@ impl Preparing<'_> {
     /// Estimates how many of the `judged` lines would be listed because of an expected loss if this loss were due to
     /// chance alone. The estimate is a mean number, and at most `most` lines are listed.
     fn listed_by_chance(&self, judged: &[JudgedLine], most: usize) -> f64 {
-        let form = self.all_yours.scores.form(self.query.color);
-        let finished = self.all_yours.finished.iter();
+        let form = self.compared.scores.form(self.query.color);
+        let finished = self.compared.finished.iter();
         let ratings = Vec::from_iter(finished.map(|(_, rating)| *rating));
         form.map_or(0.0, |form| listed_by_chance(&form, &ratings, judged, most))
     }
@@ -1110,7 +1117,7 @@ impl Preparing<'_> {
         let numbers = yours.judged.as_ref().map(|finished| &finished.numbers);
         let numbers = numbers.filter(|_| judgement.expected.games >= FEW_GAMES);
         let judged = numbers.map(|numbers| {
-            let all = &self.all_yours.finished;
+            let all = &self.compared.finished;
             let index = |number: &u64| all.binary_search_by_key(number, |(number, _)| *number).ok();
             let games = numbers.iter().filter_map(index);
             let mut games = Vec::from_iter(games.map(|index| index as u32));

@@ -425,6 +425,18 @@ impl Selection {
         !self.result.is_empty()
     }
 
+    /// Returns the selection without its conditions `eco`, `opening` and `position`, or `None` if it has none of them. A
+    /// player's score in an opening is compared with the score in these games, which include all openings.
+    pub(crate) fn of_any_opening(&self) -> Option<Selection> {
+        let any = Selection {
+            eco: Vec::new(),
+            opening: None,
+            position: None,
+            ..self.clone()
+        };
+        (any != *self).then_some(any)
+    }
+
     /// Returns `true` if only the first copy of a game counts.
     pub fn counts_once(&self) -> bool {
         self.duplicates == Some(Duplicates::Once)
