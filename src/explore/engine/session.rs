@@ -986,9 +986,9 @@ impl Session {
         }
     }
 
-    /// Writes the `info` line for the move `mv`. `number` is the number of the move among the moves shown, counted from
-    /// 1. `line` is a variation that begins with the move. `sum` is the total weight of all moves of the position, from
-    /// which a percentage is calculated. `turn` is the side that moves.
+    /// Writes the `info` line for the move `mv`. `number` is the number of the move among the moves shown, counted
+    /// from 1. `line` is a variation that begins with the move. `sum` is the total weight of all moves of the position,
+    /// from which a percentage is calculated. `turn` is the side that moves.
     fn say_move(
         &mut self,
         mv: &TreeMove,

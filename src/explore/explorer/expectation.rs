@@ -1,10 +1,11 @@
 //! Predicts how many points a player scores in some games from the player's other games.
 //!
 //! In games against rated opponents, the expected score follows from the ratings by the logistic curve of Elo's system
-//! (A. E. Elo, The Rating of Chessplayers, Past and Present, 1978, chapter 8): a player of the strength `p` scores 1/(1
-//! + 10^((r - p)/400)) on average against an opponent with the rating `r`. The strength is the player's performance in
-//! the other games with the same color: the rating for which the expected points equal the actual points. In games
-//! against opponents without a rating, the expected score is the average of the other games with the same color.
+//! (A. E. Elo, The Rating of Chessplayers, Past and Present, 1978, chapter 8): a player of the strength `p` scores
+//! 1/(1 + 10^((r - p)/400)) on average against an opponent with the rating `r`. The strength is the player's
+//! performance in the other games with the same color: the rating for which the expected points equal the actual
+//! points. In games against opponents without a rating, the expected score is the average of the other games with the
+//! same color.
 
 use std::{collections::BTreeMap, ops::AddAssign};
 

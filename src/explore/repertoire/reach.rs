@@ -150,10 +150,10 @@ impl Propagation<'_> {
         Ok(graph)
     }
 
-    /// Computes the probabilities of all positions in `graph`, level by level. The start position has the probability
-    /// 1. Each move adds to the probability of the position after it: the probability of the position before it, times
-    /// the share of the move. `progress` advances with each path that ends. `answer` returns the moves of the
-    /// repertoire's side.
+    /// Computes the probabilities of all positions in `graph`, level by level. The start position has the
+    /// probability 1. Each move adds to the probability of the position after it: the probability of the position
+    /// before it, times the share of the move. `progress` advances with each path that ends. `answer` returns the moves
+    /// of the repertoire's side.
     ///
     /// Returns `true` if the computation must be repeated. This is necessary if `answer` returned no moves when a
     /// position was first reached, but returned moves when the position was reached again with a higher probability.
