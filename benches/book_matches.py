@@ -36,13 +36,14 @@ BOOKS = {
     "short-minimax": [SHORT + " --minimax --bin {all}", PRUNE],
     "short-minimax-max-loss": [SHORT + " --minimax --bin {all}", PRUNE + EVALUATED],
     "long-minimax": [STRONG + " --min-game 3 --minimax --bin {all}", PRUNE],
+    "common": ["make-book {games} --duplicates once --min-game 3 --bin {book}"],
     "wide": [WIDE + " --bin {book}"],
     "wide-max-loss": [WIDE + " --bin {all}", "filter {all} --out {book}" + EVALUATED],
     "wide-both": [WIDE + " --bin {all}", "filter {all} --out {book} --weights both" + EVALUATED],
     "wide-evals": [WIDE + " --bin {all}", "filter {all} --out {book} --weights evals" + EVALUATED],
 }
-# The book whose positions are evaluated. It contains the positions of all books.
-EVALUATED_BOOK = "wide"
+# The book whose positions are evaluated. Moves of other books that lead to other positions keep their weights.
+EVALUATED_BOOK = "common"
 
 
 def program(name):
