@@ -187,6 +187,9 @@ fn databases_survive_a_disk_that_stops_working() {
 
 #[test]
 fn directories_survive_a_disk_that_stops_working() {
+    if !crate::common::runs_slow_tests() {
+        return;
+    }
     DIRECTORIES
         .iter()
         .copied()
@@ -195,6 +198,9 @@ fn directories_survive_a_disk_that_stops_working() {
 
 #[test]
 fn texts_survive_a_disk_that_stops_working() {
+    if !crate::common::runs_slow_tests() {
+        return;
+    }
     TEXTS.iter().copied().for_each(outlives_lasting_faults);
 }
 

@@ -409,6 +409,9 @@ const ALL_OUTPUTS: &str = "--min-game 1 --bin book.bin --leveldb index --index-s
 
 #[test]
 fn make_book_with_all_outputs() {
+    if !crate::common::runs_slow_tests() {
+        return;
+    }
     endures(&format!("make-book games.pgn --threads 1 {ALL_OUTPUTS}"));
 }
 
@@ -442,6 +445,9 @@ fn make_book_of_counts() {
 /// its other calls are tested by `make_book_with_all_outputs`, because both runs make the same other calls.
 #[test]
 fn make_book_that_spills() {
+    if !crate::common::runs_slow_tests() {
+        return;
+    }
     let line = format!("make-book games.pgn --memory 64KiB --threads 2 {ALL_OUTPUTS}");
     Scene::new(&line, |dir| {
         with_old_outputs(dir);
@@ -485,6 +491,9 @@ fn merging_databases() {
 
 #[test]
 fn converting() {
+    if !crate::common::runs_slow_tests() {
+        return;
+    }
     for out in [
         "book.bin",
         "suite.pgn --plies 2",
@@ -691,6 +700,9 @@ fn outputs_on_a_bare_file_system() {
 /// Kills each command that writes. The inputs contain more games than those of the tests of single failures.
 #[test]
 fn kills_at_random_moments() {
+    if !crate::common::runs_slow_tests() {
+        return;
+    }
     let mut scene = Scene::new("", |dir| {
         with_old_outputs(dir);
         with_old_evals(dir);

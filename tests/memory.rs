@@ -270,6 +270,9 @@ fn ordered_counts(dir: &Path, name: &str, groups: i64, rows: i64) {
 
 #[test]
 fn counts_larger_than_memory() {
+    if !crate::common::runs_slow_tests() {
+        return;
+    }
     let dir = temp();
     ordered_counts(dir.path(), "counts", 64, 1 << 16);
     // Two directories are merged. With little memory, three are too many to be read in parallel.
@@ -344,6 +347,9 @@ fn ascending_book(dir: &Path, name: &str, mebibytes: u64) {
 
 #[test]
 fn a_book_larger_than_memory() {
+    if !crate::common::runs_slow_tests() {
+        return;
+    }
     let dir = temp();
     ascending_book(dir.path(), "large.bin", 320);
     for line in [
@@ -379,6 +385,9 @@ fn a_long_list_of_moves() {
 
 #[test]
 fn parts_of_a_book_larger_than_memory() {
+    if !crate::common::runs_slow_tests() {
+        return;
+    }
     let dir = temp();
     // A filter of the keys without a limit takes 128 MiB.
     ascending_book(dir.path(), "large.bin", 260);
