@@ -928,6 +928,10 @@ fn the_end_of_the_input_ends_a_search_with_its_result() {
             assert!(said.contains(answer), "{moves} {end}: {said}");
         }
     }
+    let twice = "position startpos moves a2a3\ngo infinite\n".repeat(2);
+    let said = fed(dir.path(), "engine a.bin -- ./engine.sh", twice.as_bytes());
+    let said = String::from_utf8(said.stdout).unwrap();
+    assert_eq!(said.matches("bestmove a7a6").count(), 2, "{said}");
 }
 
 #[cfg(unix)]

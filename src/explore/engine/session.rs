@@ -269,6 +269,15 @@ impl Session {
         self.handle_events(events)?;
         let deadline = Instant::now() + QUIT_TIMEOUT;
         self.end_search(events, deadline)?;
+        // The commands that arrived during this search must have answers, too.
+        while !self.output.is_quitting()
+            && let Some(line) = self.next_waiting()
+        {
+            if let Some((word, rest)) = split_command(&line) {
+                self.handle(word, rest)?;
+            }
+            self.end_search(events, deadline)?;
+        }
         if let Some(second_engine) = self.second_engine {
             second_engine.quit(events, deadline);
         }
