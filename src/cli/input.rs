@@ -208,7 +208,7 @@ pub fn file_or_index(argument: &Path) -> anyhow::Result<PathBuf> {
     }
 }
 
-/// Returns the path of the temporary copy of the input `argument`, or `None` if this process has not copied the input.
+/// Returns the path of the temporary copy of the input `argument`, or `None` if this process did not copy the input.
 /// Standard input and pipes are copied so that they can be read several times.
 fn known_copy(argument: &Path) -> Option<PathBuf> {
     let copies = copies();

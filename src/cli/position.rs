@@ -178,7 +178,7 @@ impl PositionArgs {
     }
 
     /// Returns the position that the options describe, with its variant. It will be looked up in `explorer`. `indexes`
-    /// are the paths from which the explorer was opened, of which error messages mention the first.
+    /// are the paths from which the explorer was opened. Error messages mention the first of them.
     pub fn in_explorer(
         &self,
         explorer: &Explorer,

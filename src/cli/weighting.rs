@@ -96,7 +96,7 @@ fn score_percent(text: &str) -> Result<f64, String> {
     }
 }
 
-/// What an option in [`WeightingArgs`] requires to have an effect: an input or output. Each variant implies the earlier
+/// The input or output that an option in [`WeightingArgs`] needs to have an effect. Each variant implies the earlier
 /// ones: an option that needs weights also needs a book.
 ///
 /// [`WeightingArgs::given`] contains a list of all options, sorted by requirement. The discriminant of a variant is the

@@ -43,7 +43,7 @@ pub struct Totals {
     #[serde(skip_serializing_if = "is_zero")]
     pub unplayable_variations: u64,
     /// The number of games whose starting position has castling rights although the king or the rook is not in place.
-    /// They are played without these rights.
+    /// The games are played without these rights.
     #[serde(skip_serializing_if = "is_zero")]
     pub castling_dropped: u64,
     /// The number of games whose termination marker contradicts their `Result` tag. The tag decides.

@@ -558,9 +558,9 @@ pub(super) const MOST_GAPS: u32 = 10_000;
 /// Answers `/repertoire.pgn` and `/repertoire.bin`: builds a repertoire from the games that pass the filters, and
 /// returns it as a file. Setting `stop` cancels the work.
 ///
-/// With the parameter `count`, returns the size of the repertoire and an equivalent polybook command instead, and
-/// stores the file for a later request. With the parameter `repertoire`, builds nothing, but returns one of the
-/// server's repertoires with the user's edits.
+/// If the request has the parameter `count`, the answer is the size of the repertoire and an equivalent polybook
+/// command, and the file is stored for a later request. If it has the parameter `repertoire`, nothing is built, and the
+/// answer is one of the server's repertoires with the user's edits.
 fn build_repertoire(
     app: &AppState,
     key: &CacheKey,

@@ -311,8 +311,8 @@ fn added_text(found: &Gaps, has_results: bool) -> String {
 }
 
 /// Formats `found`, the gaps of a repertoire, as a report. The first part states the share of games that are still in
-/// the repertoire after each half-move; half-moves after which this share has not changed are left out. The second part
-/// lists the gaps, and the third part the opponent's moves after the ends of lines.
+/// the repertoire after each half-move. It leaves out half-moves that do not change this share. The second part lists
+/// the gaps, and the third part the opponent's moves after the ends of lines.
 fn text(found: &Gaps) -> String {
     let mut text = String::new();
     let mut last = None;

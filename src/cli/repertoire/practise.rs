@@ -139,7 +139,7 @@ impl Session<'_> {
     }
 
     /// Asks the user about positions until none is left, `limit` answers have been given, or the user ends the session.
-    /// At most `new_left` positions are asked for the first time.
+    /// Asks about at most `new_left` positions that the user has never been asked about.
     fn run(&self, mut new_left: u64, limit: u64) -> anyhow::Result<()> {
         let mut random = Random::new(0);
         let mut schedule = Schedule::read(self.path)?;
@@ -236,7 +236,7 @@ fn typed(pos: &VariantPosition) -> anyhow::Result<Typed> {
 }
 
 /// Returns the text that follows an answer. It says whether the answer was right, what the moves of the repertoire are,
-/// and when the position is asked again.
+/// and when the user will be asked about the position again.
 fn verdict(pos: &VariantPosition, graded: &Graded) -> String {
     let san = |mv: &Move| SanPlus::from_move(pos.clone(), *mv).to_string();
     let moves = graded

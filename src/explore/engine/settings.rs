@@ -22,7 +22,7 @@ pub enum Play {
     Uniform,
 }
 
-/// What the engine plays in a position for which no source has a move, if it has no second engine for such positions.
+/// The choice of a move in a position for which no source has a move. It matters only without a second engine.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub enum Fallback {
     /// No move. The engine answers `bestmove (none)`.
@@ -78,7 +78,7 @@ pub struct Settings {
     /// The minimum length, in half-moves, of the lines in the sources that begin with a move. A move with which only
     /// shorter lines begin is not played. 0 and 1 mean no limit.
     pub leave_before_end: u32,
-    /// What to play in a position that no source contains, if there is no second engine.
+    /// The choice of a move in a position that no source contains, if there is no second engine.
     pub fallback: Fallback,
     /// The number of moves to show with each answer, at least 1. This is the UCI option `MultiPV`.
     pub multi_pv: usize,

@@ -83,7 +83,7 @@ pub(super) trait Collector: Send {
     );
 
     /// Called if the index `_source`, which contains counts, does not contain the position of the query. If the counts
-    /// are incomplete, the results may then be too low. By default, does nothing.
+    /// are incomplete, the results may then be too low. The default implementation does nothing.
     fn note_missing(&mut self, _source: &OpenIndex) {}
 
     /// Adds the results of `other`, a collector that ran on another thread, to this collector.

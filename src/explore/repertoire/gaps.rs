@@ -32,8 +32,8 @@ pub struct FindGaps<'a> {
     /// The position in which all lines start.
     pub start: &'a VariantPosition,
     /// The maximum length of lines in half-moves, or `None` for no limit. A line always ends with a move of the player.
-    /// With a limit, the result contains no [`line_ends`](Gaps::line_ends), because the user has decided where lines
-    /// end.
+    /// If there is a limit, the user has decided where lines end, so the result contains no
+    /// [`line_ends`](Gaps::line_ends).
     pub max_ply: Option<usize>,
     /// The minimum number of games in which the opponent's move must have been played to count as a gap. `None` means
     /// [`MIN_REPLY_GAMES`] or, if the source contains only weights, no minimum.

@@ -73,9 +73,8 @@ pub struct Reference<'a> {
     /// Whether a game is compared only with reference games that were certainly played earlier. This requires a
     /// reference with individual games. A game without a year is compared with all games that have a year.
     pub earlier: bool,
-    /// Which half-move is reported if several lead to unknown positions. If `true`, it is the first half-move that
-    /// leads to an unknown position. If `false`, it is the last half-move that leads from a known to an unknown
-    /// position, so that all later positions of the game are unknown.
+    /// Whether the first half-move of a game that leads to an unknown position is reported. If `false`, the last half-move
+    /// that leads from a known to an unknown position is reported, so all later positions of the game are unknown.
     pub first: bool,
     /// The filter that selects the games to compare. Duplicates are not recognized.
     pub filter: &'a Selection,

@@ -10,7 +10,7 @@
 //! graph, and the computation ends.
 //!
 //! The walk of `formats::walk` does not suit this purpose, because it asks for the moves of each position only once.
-//! Here, the moves of a position may depend on its probability, which grows with every further path.
+//! In this computation, the moves of a position may depend on its probability, which grows with every further path.
 
 use std::collections::BTreeMap;
 

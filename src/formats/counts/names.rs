@@ -244,13 +244,13 @@ struct Table {
     /// The moves as 16-bit numbers, in the table of moves.
     moves: Vec<i32>,
     /// The columns of texts.
-    texts: Vec<TextColumn>,
+    texts: Vec<NameColumn>,
     rows: u64,
 }
 
 /// A column of optional texts.
 #[derive(Default)]
-struct TextColumn {
+struct NameColumn {
     /// For each row, 1 if it has a text, otherwise 0.
     levels: Vec<i16>,
     /// All texts, one after the other.
@@ -259,7 +259,7 @@ struct TextColumn {
     ends: Vec<usize>,
 }
 
-impl TextColumn {
+impl NameColumn {
     fn push(&mut self, text: Option<&[u8]>) {
         self.levels.push(text.is_some().into());
         if let Some(text) = text {
@@ -375,7 +375,7 @@ impl Table {
             keys: Vec::new(),
             identities: has_identities.then(Vec::new),
             moves: Vec::new(),
-            texts: (0..texts).map(|_| TextColumn::default()).collect(),
+            texts: (0..texts).map(|_| NameColumn::default()).collect(),
             rows: 0,
         })
     }

@@ -42,7 +42,7 @@ const MAX_FAILURES: u32 = 6;
 const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The minimum number of bytes, about four games, that a service must send during each [`TIMEOUT`] of its answer.
-/// Without this limit, a service that sends very slowly could make a download last forever.
+/// The limit prevents a service that sends very slowly from making a download last forever.
 const MIN_BYTES: u64 = 6000;
 
 /// The maximum length in bytes of an answer that consists of games. A few million games with clocks and evaluations are
