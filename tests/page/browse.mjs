@@ -467,6 +467,9 @@ const tests = {
     const labels = await rows.evaluateAll((items) => items.map((item) => item.textContent));
     assert.equal(new Set(labels).size, 2);
     assert.equal(await text(page, "#games .foot"), "2 of 2 · 1 duplicate hidden");
+    // The saved file contains the listed games, without the duplicate.
+    const [saved] = await Promise.all([page.waitForEvent("download"), page.click("#games-tools [data-focus=pgn]")]);
+    assert.equal(readFileSync(await saved.path(), "utf8").match(/^\[White /gm)?.length, 2);
     // The winner is bold, and the date is complete.
     assert.equal(await page.locator("#games .white .names b").textContent(), "Berg, Ada");
     assert.deepEqual((await page.locator("#games .date").allTextContents()).sort(), ["4 Mar 2019", "5 Mar 2019"]);

@@ -221,9 +221,12 @@ export class GamesList {
     }
   }
 
-  /** @param {Listed} listed */
+  /**
+   * Saves the first games of the list, without the duplicates that it hides.
+   * @param {Listed} listed
+   */
   async #save({ question }) {
-    const parameters = put(new URLSearchParams(question), { limit: SAVED, sort: this.#order() });
+    const parameters = put(new URLSearchParams(question), { limit: SAVED, sort: this.#order(), duplicates: "once" });
     try {
       save(await askFile("games", parameters, this.#asking.signal), "games.pgn");
     } catch (error) {
