@@ -29,8 +29,9 @@ const TRIES = 2;
  * @property {Record<string, string>} question The parameters that select the repertoire.
  * @property {Practice} answer The last answer of the server.
  * @property {number} fresh The number of positions that may still be asked for the first time.
- * @property {number} right The number of right answers.
- * @property {{ text: string, start: string, play: string[] }[]} wrong The lines to the positions that were answered wrongly.
+ * @property {number} done The number of positions that were answered rightly. A position that was answered wrongly before is one of them.
+ * @property {number} right The number of positions whose first answer was right.
+ * @property {Map<number, { text: string, start: string, play: string[] }>} wrong The lines to the positions that were answered wrongly, by the numbers of the positions.
  * @property {Practice | undefined} missed After a wrong answer: the answer of the server, until the user plays the right move.
  * @property {number} tries The number of wrong moves in the position. It is `TRIES` if the user asked for the move.
  * @property {number[]} skipped The numbers of the positions that the session does not ask again.
@@ -49,7 +50,7 @@ export async function practise(repertoire, question) {
   const place = byId("practice");
   try {
     const answer = await ask(question, {});
-    current = { repertoire, question, answer, fresh: NEW, right: 0, wrong: [], missed: undefined, tries: 0, skipped: [], isWaiting: false };
+    current = { repertoire, question, answer, fresh: NEW, done: 0, right: 0, wrong: new Map(), missed: undefined, tries: 0, skipped: [], isWaiting: false };
     document.body.classList.add("practises");
     board.flipped = repertoire.color === "black";
     draw();
@@ -76,7 +77,7 @@ export function stopPractice() {
 
 /** Ends the session, and shows its results. If it has none, or shows them already, shows the position from which the user started it. */
 export function endPractice() {
-  if (current?.answer.question && current.right + current.wrong.length) {
+  if (current?.answer.question && current.right + current.wrong.size) {
     asking.end();
     current.answer = { ...(current.missed ?? current.answer), question: null };
     current.missed = undefined;
@@ -119,11 +120,12 @@ export async function answerMove(move) {
     if (!next.graded) return;
     current.fresh = fresh;
     if (next.graded.right) {
-      current.right += 1;
+      current.done += 1;
+      current.right += Number(!wrong.has(asked.number));
       await goOn(next, squares(next.graded.played).to);
     } else {
       current.missed = next;
-      wrong.push({ text: lineText(asked.line, asked.start), start: asked.start ?? "", play: ucis(asked.line) });
+      wrong.set(asked.number, { text: lineText(asked.line, asked.start), start: asked.start ?? "", play: ucis(asked.line) });
       fail(move, target);
     }
   } catch (error) {
@@ -195,14 +197,14 @@ function lineText(line, start) {
  */
 function draw(problem = "") {
   if (!current) return;
-  const { answer, missed, repertoire, right, tries, wrong } = current;
+  const { answer, done, missed, repertoire, right, tries, wrong } = current;
   const { graded, question } = answer;
   const place = byId("practice");
   const title = make("h2", "", `Practise ${repertoire.name}`);
   const end = button({ "data-focus": "end-practice" }, [question ? "End" : "Close"], endPractice);
   if (!question) {
-    const list = wrong.map(({ text, start, play }) => make("li", "", button("", unbroken(text || "Start"), () => void go({ fen: start, play, game: "" }, { push: true }))));
-    const text = right + wrong.length ? `${right} right, ${wrong.length} wrong.` : "Nothing is due today.";
+    const list = [...wrong.values()].map(({ text, start, play }) => make("li", "", button("", unbroken(text || "Start"), () => void go({ fen: start, play, game: "" }, { push: true }))));
+    const text = right + wrong.size ? `${right} right, ${wrong.size} wrong.` : "Nothing is due today.";
     fill(place, div("card", div("top", title, end), p("", b(text), ` ${later(answer)}`), ...(list.length ? [p("quiet", "Look at these"), make("ul", "", ...list)] : [])));
     end.focus();
     return say(`${text} ${later(answer)}`);
@@ -221,7 +223,6 @@ function draw(problem = "") {
     ? shown.length ? `The repertoire has ${shown.map(({ san }) => san).join(" or ")}. Play it to go on.` : "Not a move of the repertoire. Try again."
     : problem || (graded?.right ? `${graded.played.san} is right. It comes again in ${counted(graded.days, "day")}.` : isNew ? "A new position." : "Your move.");
   const isPraised = graded?.right && !missed && !problem;
-  const done = right + wrong.length;
   const all = done + due + again + Math.min(fresh, current.fresh);
   const hadFocus = place.contains(document.activeElement);
   fill(
