@@ -264,6 +264,13 @@ const tests = {
     await page.keyboard.press("m");
     await page.click("text=Forget me");
     assert.equal(await page.evaluate(() => localStorage.getItem("polybook.me")), "[]");
+    // The button is enabled as soon as a first name is typed.
+    const show = page.locator("#me .bottom .main");
+    assert.ok(await show.isDisabled());
+    await page.keyboard.type("N");
+    assert.ok(await show.isEnabled());
+    await page.keyboard.press("Backspace");
+    assert.ok(await show.isDisabled());
     await page.keyboard.press("Escape");
     await page.reload();
     await settled(page);

@@ -46,13 +46,14 @@ function build() {
     dialog.close();
     void go({ fen: "", play: [], tab: "", me: "", list: "", game: "", flip: "", filters: { ...sourceOnly(session.view.filters), player: joined(myNames()) } }, { push: true });
   });
+  on(input, "input", () => (show.disabled = !names.length && !input.value.trim()));
   void countMine(names, show);
   const bottom = div("bottom", ...(names.length ? [button("", ["Forget me"], () => change([], "Your names are forgotten"))] : []), show);
   // If a press closed the suggestions, the buttons would move away from the pointer.
   on(bottom, "pointerdown", (event) => event.preventDefault());
   fill(
     dialog,
-    dialogTop(dialog, names.length ? "This is me" : "Which player is you?"),
+    dialogTop(dialog, names.length ? "This is me" : "Which player are you?"),
     div("body",
       ...(rows.length ? [make("ul", { class: "card names", "aria-label": "Your names" }, ...rows)] : []),
       field,
