@@ -131,6 +131,7 @@ const tests = {
     for (const width of [1440, 1000, 390]) {
       await page.setViewportSize({ width, height: 844 });
       await page.locator("#moves .body .act").first().evaluate((cell) => (cell.innerHTML = "<small>no usual answer</small>"));
+      assert.ok(await page.getByText("Add a name").isVisible(), `${width}`);
       const [cut] = await page.locator("#moves .card").evaluateAll(([table]) => [table.scrollWidth - table.clientWidth]);
       assert.ok(cut <= 0, `${width}: ${cut} pixels are cut off`);
     }

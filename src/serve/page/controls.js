@@ -149,7 +149,7 @@ function listen(keys) {
   const names = /** @type {Record<string, string>} */ ({ ArrowLeft: "←", ArrowRight: "→", ArrowUp: "↑", ArrowDown: "↓", Escape: "Esc" });
   const rows = keys.map(({ keys: own, does }) => div("", make("dt", "", ...own.map((key) => make("kbd", "", names[key] ?? key))), make("dd", "", does)));
   dialog.append(
-    dialogTop(dialog, "Keys"),
+    dialogTop(dialog, "Keyboard and help"),
     div("body",
       make("dl", "", ...rows),
       p("quiet", "The number next to a move counts the games that played it in this position. “+3” means that three more games reached the resulting position by another move order."),

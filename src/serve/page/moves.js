@@ -384,7 +384,7 @@ function tableRow({ uci, san, move }, index, answer, total, { repertoire, ofPlay
  */
 function actOf({ state, toggle }, uci, san, isUnanswered, play) {
   const act = (/** @type {string} */ kind, /** @type {string} */ sign, /** @type {string} */ text, /** @type {string} */ label, /** @type {() => void} */ press) =>
-    [button({ class: `small ${kind}`, "data-focus": `act ${uci}`, "aria-label": label }, [icon(sign), span("caption", text)], (event) => {
+    [button({ class: `small ${kind}`, "data-focus": `act ${uci}`, title: label, "aria-label": label }, [icon(sign), span("caption", text)], (event) => {
       // The button is in a row of the table, and a press on the row plays its move.
       event.stopPropagation();
       press();

@@ -116,11 +116,11 @@ export function repertoireCard({ repertoire, gaps, isCurrent, ply, isOwn, edits,
   const texts = div("texts", p("", b(name), labelOf(repertoire).slice(name.length), ...tags.flatMap((text) => [" ", span("tag", text)])), p("quiet", ...(news && isCurrent ? [b(news), following] : [news || state])));
   const label = last?.isAdded ? `Added ${last.san}: remove it` : `Add ${last?.san} to the repertoire`;
   const ways = [
-    ...(last ? [button({ class: `small ${last.isAdded ? "added" : "adds"}`, "data-focus": "add-last", "aria-label": label }, [icon(last.isAdded ? "check" : "plus"), span("caption", last.isAdded ? "Added " : "Add "), last.san], acts.toggle)] : []),
+    ...(last ? [button({ class: `small ${last.isAdded ? "added" : "adds"}`, "data-focus": "add-last", title: label, "aria-label": label }, [icon(last.isAdded ? "check" : "plus"), span("caption", last.isAdded ? "Added " : "Add "), last.san], acts.toggle)] : []),
     ...(news ? [button({ class: "small", "data-focus": "undo-edit" }, ["Undo"], acts.undo)] : []),
     ...(isEdited && next ? [button({ class: "small", "data-focus": "next-gap" }, ["Next gap", icon("forward")], () => acts.go(next.moves))] : []),
     ...(repertoire.practise ? [button({ class: "small", "data-focus": "practise" }, ["Practise"], acts.practise)] : []),
-    ...(pgn ? [button({ class: `small${isEdited && !isSaved ? " main" : ""}`, "data-focus": "save-repertoire", "aria-label": "Download PGN" }, [icon("save"), span("caption", "Download PGN")], acts.save)] : []),
+    ...(pgn ? [button({ class: `small${isEdited && !isSaved ? " main" : ""}`, "data-focus": "save-repertoire", title: "Download PGN", "aria-label": "Download PGN" }, [icon("save"), span("caption", "Download PGN")], acts.save)] : []),
   ];
   const olderCounts = editCounts(older);
   const kinds = [...(olderCounts.added ? [counted(olderCounts.added, "added move")] : []), ...(olderCounts.removed ? [counted(olderCounts.removed, "removed move")] : [])];
