@@ -950,6 +950,7 @@ const tests = {
       assert.ok(await page.evaluate((opener) => document.activeElement === document.querySelector(opener), selector), dialog);
     }
     await page.keyboard.press("?");
+    assert.equal(await text(page, "#keys h2"), "Keyboard and help");
     await page.click("#keys [role=switch]");
     await page.keyboard.press("Escape");
     await page.keyboard.press("b");
