@@ -362,6 +362,31 @@ const failed = await run({
     await context.close();
   },
 
+  async "the gaps of a repertoire have room next to the columns of two books"() {
+    const moves = [{ uci: "e7e5", san: "e5", weight: 3, learn: 0, probability: 100 }];
+    const names = ["games", "performance"];
+    const routes = {
+      "**/about": async (route) => route.fulfill({ json: { ...(await (await route.fetch()).json()), books: names } }),
+      "**/book*": (route) => route.fulfill({ json: { books: names.map((name) => ({ name, moves })) } }),
+    };
+    const { page, context, faults } = await open(browser, url, "/?play=e2e4", { routes, viewport: { width: 1440, height: 900 } });
+    await followed(page);
+    assert.equal(await page.locator("#moves .head .extra").count(), 2);
+    const { width } = await page.locator("#moves .row.gap .name").first().boundingBox();
+    assert.ok(width > 100, `${width}`);
+    assert.equal(await page.locator("#moves .head .results .short").innerText(), "W / D / B, %");
+    const cut = await page.locator("#moves .head > .row > *").evaluateAll((cells) => cells.filter((cell) => cell.scrollWidth > cell.clientWidth).length);
+    assert.equal(cut, 0);
+    // In a narrow column, the buttons show only a sign, so they have tooltips.
+    await page.setViewportSize({ width: 1024, height: 768 });
+    const answer = page.locator("#moves .row.gap .answers").first();
+    assert.equal((await answer.innerText()).trim(), "");
+    assert.match(await answer.getAttribute("title"), /^Answer /);
+    assert.equal(await page.locator("[data-focus=save-repertoire]").getAttribute("title"), "Download PGN");
+    assert.deepEqual(faults, []);
+    await context.close();
+  },
+
   async "a repertoire is practised on the board and with the keyboard"() {
     const { page, context, faults } = await open(browser, url, "/?play=e2e4");
     await followed(page);
