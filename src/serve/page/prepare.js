@@ -188,7 +188,7 @@ export function preparationLines(prepared, preparer, color, first, open, downloa
     return make("li", "", button({ "data-focus": `line ${line.play.join()}` }, [
       span("", ...(cut ? [span("quiet", ...unbroken(words.slice(0, cut).join(" ")), " ")] : []), b(...unbroken(words.slice(cut).join(" "))), small(evidence)),
       span("often", often),
-      span(line.lineEnd ? "yours" : !isScored ? "yours gap" : line.loss ? "yours weaker" : "yours", score, small(isScored ? `in ${counted(line.games)}${expected}` : line.games ? `${counted(line.games)} of ${yours}${line.gap || line.lineEnd ? "" : `, usual from ${USUAL}`}` : `no game of ${yours}`)),
+      span(line.lineEnd ? "yours" : !isScored ? "yours gap" : line.loss ? "yours weaker" : "yours", score, " ", small(isScored ? `in ${counted(line.games)}${expected}` : line.games ? `${counted(line.games)} of ${yours}${line.gap || line.lineEnd ? "" : `, no move played ${USUAL} times`}` : `no game of ${yours}`)),
       icon("forward"),
     ], () => open(line.play)));
   };
