@@ -5,7 +5,7 @@ use std::{
     path::Path,
 };
 
-use crate::common::{fails, is_without, ok, ok_json, python, run_python, sample, temp};
+use crate::common::{fails, is_without, ok, ok_json, python, run, run_python, sample, temp};
 use parquet::{
     file::reader::{FileReader, SerializedFileReader},
     record::Field,
@@ -336,10 +336,31 @@ fn answers_have_the_form_of_the_ending() {
         let error = fails(dir, &*format!("{command} --out a.csv.gz"), 1);
         assert!(error.contains("without compression"), "{error}");
     }
+    let listed = ok(dir, "games a.xidx");
+    let total = listed.lines().next().unwrap();
+    let line = "games a.xidx --pgn --skip 1 --limit 1 --out c.pgn";
+    let said = String::from_utf8(run(dir, line).stderr).unwrap();
+    assert_eq!(said, "c.pgn: 0 games\n");
+    for (line, said) in [
+        ("show a.xidx --out moves.csv", "moves.csv: "),
+        ("openings a.xidx --out openings.csv", "openings.csv: "),
+    ] {
+        let summary = String::from_utf8(run(dir, line).stderr).unwrap();
+        assert!(summary.contains(said), "{line}: {summary}");
+    }
     for form in ["--out a.pgn", "--out b.txt --pgn"] {
         for command in ["games a.xidx", "games a.xidx --id 0"] {
-            ok(dir, &format!("{command} {form} --force"));
             let out = form.split(' ').nth(1).unwrap();
+            let line = format!("{command} {form} --force");
+            let said = String::from_utf8(run(dir, &line).stderr).unwrap();
+            let games = if command.contains("--id") {
+                "1 game"
+            } else {
+                total
+            };
+            assert_eq!(said, format!("{out}: {games}\n"), "{line}");
+            let quiet = run(dir, &format!("{line} -q"));
+            assert!(quiet.stderr.is_empty(), "{line}");
             assert_eq!(
                 fs::read_to_string(dir.join(out)).unwrap(),
                 ok(dir, &format!("{command} --pgn"))

@@ -187,6 +187,8 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
             .answer
             .write(&(text(&table, &rows, of_player) + &chance.unwrap_or_default()))?,
     }
+    let number = rows.len() as u64;
+    args.answer.say_written(number, "opening", context);
     if rows.len() < all {
         let more = all - rows.len();
         context.say(&format!("{more} more: --limit {all} lists all of them\n"));

@@ -20,7 +20,9 @@ use polybook::{
 use serde_json::Value;
 
 use super::{
-    input::{check_output, ending},
+    Context,
+    input::{check_output, ending, output_name},
+    plural,
     usage::Usage,
 };
 
@@ -221,6 +223,15 @@ impl AnswerArgs {
             Some(format) => Ok(AnswerForm::Table(format)),
             None if self.json || ending(&self.out) == "json" => Ok(AnswerForm::Json),
             None => Ok(AnswerForm::Text),
+        }
+    }
+
+    /// Prints the number of moves, games or openings that were written to the file `--out`, unless `--quiet` is given.
+    /// `thing` is the singular of the noun for them. Prints nothing if the answer went to standard output.
+    pub fn say_written(&self, number: u64, thing: &str, context: Context) {
+        if !is_standard_output(&self.out) {
+            let (out, written) = (output_name(&self.out), plural(number, thing));
+            context.say(&format!("{out}: {written}\n"));
         }
     }
 

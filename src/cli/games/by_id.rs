@@ -103,7 +103,9 @@ pub fn run(args: &Args, form: GamesForm, context: Context) -> anyhow::Result<()>
         let games: Vec<FoundGame<'_>> = games.collect::<polybook::Result<_>>()?;
         let games = games.into_iter().map(Ok);
         let total = args.id.len() as u64;
-        return write_list(args, form, &json!({ "total": total }), total, games);
+        write_list(args, form, &json!({ "total": total }), total, games)?;
+        args.say_written(total, context);
+        return Ok(());
     }
     let mut has_said = context.quiet;
     args.answer.write_pgn(games.into_iter().map(|(_, (at, id))| {
@@ -115,7 +117,9 @@ pub fn run(args: &Args, form: GamesForm, context: Context) -> anyhow::Result<()>
             has_said = true;
         }
         Ok(index.text(id).map_err(with_argument(at))?)
-    }))
+    }))?;
+    args.say_written(args.id.len() as u64, context);
+    Ok(())
 }
 
 /// Reads game `id` of `index` for the list. `number` is the number of the game in all sources. `explorer` contains

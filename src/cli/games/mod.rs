@@ -109,6 +109,14 @@ impl Args {
             GamesForm::List(form)
         })
     }
+
+    /// Prints how many games were written to the file `--out`. `total` is the number of games that the options select
+    /// before `--skip` and `--limit` are applied.
+    fn say_written(&self, total: u64, context: Context) {
+        let left = total.saturating_sub(self.skip as u64);
+        let limit = self.limit.map_or(u64::MAX, |limit| limit as u64);
+        self.answer.say_written(left.min(limit), "game", context);
+    }
 }
 
 pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
@@ -124,14 +132,14 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     {
         let index = Index::open(path)?;
         if index.kind() == IndexKind::Leveldb {
-            return run_plain(args, form, &index);
+            return run_plain(args, form, &index, context);
         }
     }
     run_explored(args, form, context)
 }
 
 /// Prints the games that reached a position, in the order of `index`, which was made with `make-book --leveldb`.
-fn run_plain(args: &Args, form: GamesForm, index: &Index) -> anyhow::Result<()> {
+fn run_plain(args: &Args, form: GamesForm, index: &Index, context: Context) -> anyhow::Result<()> {
     let own = index.variant().only();
     let variant = args.source.position.variant_of(own);
     let searched = Searched {
@@ -147,11 +155,14 @@ fn run_plain(args: &Args, form: GamesForm, index: &Index) -> anyhow::Result<()> 
             index.games_of(&pos)?
         }
     };
+    let total = ids.len() as u64;
     let limit = args.limit.unwrap_or(usize::MAX);
     let wanted = ids.iter().copied().skip(args.skip).take(limit);
     let GamesForm::List(form) = form else {
         let texts = wanted.map(|id| Ok(index.text(id)?));
-        return args.answer.write_pgn(texts);
+        args.answer.write_pgn(texts)?;
+        args.say_written(total, context);
+        return Ok(());
     };
     let games = wanted.map(|id| {
         Ok(FoundGame {
@@ -161,9 +172,10 @@ fn run_plain(args: &Args, form: GamesForm, index: &Index) -> anyhow::Result<()> 
             explored: None,
         })
     });
-    let total = ids.len() as u64;
     let head = json!({ "key": key::text(key), "total": total });
-    write_list(args, form, &head, total, games)
+    write_list(args, form, &head, total, games)?;
+    args.say_written(total, context);
+    Ok(())
 }
 
 /// Prints the games that reached a position and pass the filters, from indexes that were made with `make-book
@@ -193,7 +205,9 @@ fn run_explored(args: &Args, form: GamesForm, context: Context) -> anyhow::Resul
     let other_starts = say_other_starts(&explorer, &query.line, &query.filters, context)?;
     let GamesForm::List(form) = form else {
         let texts = numbers.map(|game| Ok(explorer.text(game?.0)?));
-        return args.answer.write_pgn(texts);
+        args.answer.write_pgn(texts)?;
+        args.say_written(total, context);
+        return Ok(());
     };
     let games = numbers.map(|game| {
         let (number, mv) = game?;
@@ -213,7 +227,9 @@ fn run_explored(args: &Args, form: GamesForm, context: Context) -> anyhow::Resul
     add_other_starts(&mut head, other_starts);
     add_max_ply(&mut head, &explorer, &query.filters);
     add_matched(&mut head, &matched);
-    write_list(args, form, &head, total, games)
+    write_list(args, form, &head, total, games)?;
+    args.say_written(total, context);
+    Ok(())
 }
 
 /// Returns the data about a game that an explorer index contains in addition to its tags: the opening by the moves, the

@@ -140,16 +140,20 @@ fn write(
     document: &Value,
     columns: Vec<Column>,
     text: impl FnOnce() -> String,
+    context: Context,
 ) -> anyhow::Result<()> {
+    let moves = document["moves"].as_array().map_or(&[][..], Vec::as_slice);
     match form {
-        AnswerForm::Text => args.answer.write(&text()),
-        AnswerForm::Json => args.answer.write_json(document),
+        AnswerForm::Text => args.answer.write(&text())?,
+        AnswerForm::Json => args.answer.write_json(document)?,
         AnswerForm::Table(format) => {
-            let rows = document["moves"].as_array().into_iter().flatten();
-            args.answer
-                .write_table(format, columns, rows.map(|row| Ok(row.clone())))
+            let rows = moves.iter().map(|row| Ok(row.clone()));
+            args.answer.write_table(format, columns, rows)?;
         }
     }
+    let number = moves.len() as u64;
+    args.answer.say_written(number, "move", context);
+    Ok(())
 }
 
 pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
@@ -188,7 +192,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
             return Err(Usage(usage).into());
         }
         args.refuse_games(path, source, Evaluator::Moves)?;
-        return weights::run(args, form, path, &file);
+        return weights::run(args, form, (path, &file), context);
     }
     results::run(args, form, context)
 }

@@ -157,9 +157,8 @@ fn run_explored(args: &Args, form: AnswerForm, context: Context) -> anyhow::Resu
         columns.extend(RESULTING_COLUMNS);
     }
     let with_bars = is_shown_by_terminal(&args.answer.out);
-    write(args, form, &document, columns, || {
-        table(&answer, &shown, !args.filters.are_none(), with_bars)
-    })
+    let text = || table(&answer, &shown, !args.filters.are_none(), with_bars);
+    write(args, form, &document, columns, text, context)
 }
 
 /// The columns of a table of the moves that were played in a position.
@@ -710,14 +709,15 @@ pub fn run_counted(
     if args.resulting {
         columns.extend(RESULTING_COLUMNS);
     }
-    write(args, form, &document, columns, || {
+    let text = || {
         counted_table(
             pos,
             (&moves[..], &resulting[..]),
             evals::line(here),
             evals.is_some(),
         )
-    })
+    };
+    write(args, form, &document, columns, text, context)
 }
 
 /// The number of [`COLUMNS`] in a table of moves from a counts directory.

@@ -21,7 +21,7 @@ use super::{
     write,
 };
 use crate::cli::{
-    evals, key,
+    Context, evals, key,
     position::{Searched, of_database},
     terminal::AnswerForm,
     usage::Usage,
@@ -61,7 +61,12 @@ struct ShownGames {
 
 /// Prints the moves of a book or an OOBS database in a position. `argument` is the path that the user gave, and `file`
 /// is the path from which it can be read.
-pub fn run(args: &Args, form: AnswerForm, argument: &Path, file: &Path) -> anyhow::Result<()> {
+pub fn run(
+    args: &Args,
+    form: AnswerForm,
+    (argument, file): (&Path, &Path),
+    context: Context,
+) -> anyhow::Result<()> {
     let kind = FileKind::of(file)?;
     let (pos, mut moves, is_empty) = match kind {
         FileKind::Sqlite => in_database(args, argument, file)?,
@@ -102,13 +107,14 @@ pub fn run(args: &Args, form: AnswerForm, argument: &Path, file: &Path) -> anyho
     if args.resulting {
         columns.extend(RESULTING_COLUMNS);
     }
-    write(args, form, &document, columns, || {
+    let text = || {
         if is_empty {
             "The file is empty.\n".to_owned()
         } else {
             evals::line(eval) + &table(&moves, evals.is_some(), args.resulting)
         }
-    })
+    };
+    write(args, form, &document, columns, text, context)
 }
 
 /// The columns of a table of the moves of a book.
