@@ -35,6 +35,38 @@ fn documents(text: &str) -> Vec<serde_json::Value> {
 }
 
 #[test]
+fn books_of_one_color_are_recognized() {
+    let dir = made("");
+    let dir = dir.path();
+    let said = |line: &str| String::from_utf8(run(dir, line).stderr).unwrap();
+    for (side, name, position) in [("white", "White", "e4"), ("black", "Black", "")] {
+        let games = sample("selfplay.pgn").display().to_string();
+        ok(
+            dir,
+            &format!("make-book -q --min-game 1 --only-{side} --bin {side}.bin {games}"),
+        );
+        assert_eq!(
+            ok(dir, &format!("show {side}.bin {position}")),
+            format!("The book has no move here. It contains only moves of {name}.\n")
+        );
+        assert_eq!(
+            said(&format!("tree {side}.bin")),
+            format!(
+                "the source contains only moves of {name}: see its lines with --color {side}\n"
+            )
+        );
+        assert!(said(&format!("tree {side}.bin --color {side}")).is_empty());
+    }
+    for source in ["book.bin", "games.obs.db3", "games.idx"] {
+        assert!(said(&format!("tree {source}")).is_empty(), "{source}");
+    }
+    for source in ["book.bin", "games.obs.db3"] {
+        let shown = ok(dir, &["show", source, "--fen", "8/8/8/8/8/4k3/8/4K3 w - -"]);
+        assert_eq!(shown, "The book has no move here.\n", "{source}");
+    }
+}
+
+#[test]
 fn the_ending_of_the_file_chooses_the_format() {
     let dir = made("--max-ply 4");
     let dir = dir.path();

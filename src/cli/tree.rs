@@ -8,7 +8,7 @@ use polybook::{
     progress::Meter,
     repertoire::{FileOrder, OpenedSource},
     storage::output::is_standard_output,
-    tree::{EvaluatedSource, Limits, LinesOf, MoveSource, Tree, TreeFormat},
+    tree::{EvaluatedSource, Limits, LinesOf, MoveSource, Tree, TreeFormat, only_color},
 };
 use serde_json::json;
 use shakmaty::{Color, variant::VariantPosition};
@@ -128,16 +128,28 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
         Line::start(start.0)
     };
     say_absent(&source.0, (&line, &start.1), "--fen", context)?;
+    let only = match args.color {
+        None => only_color(&source.0, start.0.start())?,
+        Some(_) => None,
+    };
     let moves = progress.show_progress("writing the tree", |meter| {
         write(args, (source, start.1), out, meter)
     })?;
     let path = output_name(&args.output.out);
-    let text = match moves {
+    let mut text = match moves {
         _ if is_file => format!("{path}: {}\n", plural(moves, "move")),
-        0 => "the source contains no moves in this position, or the options exclude all of them\n"
-            .to_owned(),
+        0 if only.is_none() => {
+            "the source contains no moves in this position, or the options exclude all of them\n"
+                .to_owned()
+        }
         _ => String::new(),
     };
+    if let Some(color) = only {
+        text += &format!(
+            "the source contains only moves of {}: see its lines with --color {color}\n",
+            color.fold_wb("White", "Black")
+        );
+    }
     context.report(&text, args.json, json!({ "path": path, "moves": moves }))
 }
 

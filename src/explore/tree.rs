@@ -34,7 +34,7 @@ use shakmaty::{Color, Move, Position, san::SanPlus, uci::UciMove, variant::Varia
 
 pub use crate::formats::walk::{
     Branch, EvaluatedSource, Limits, LinesOf, MoveSource, Order, Replies, SourceWrapper, Tree,
-    TreeEvent, TreeMove, Union,
+    TreeEvent, TreeMove, Union, only_color,
 };
 use crate::{
     chess::position::{Keyed, Variant, move_number, restored, san, stored, uci},

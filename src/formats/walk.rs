@@ -391,6 +391,51 @@ fn replies_with_answers(
     Ok(replies.into_iter().map(|(_, reply)| reply).collect())
 }
 
+/// Returns the color whose moves `source` contains if it seems to contain the moves of only one color, like the book of
+/// a player with White. Returns `None` if it contains the moves of both colors, or no moves near `start`.
+///
+/// Examines only the first moves after the position `start`: the moves of one color, and the positions after them, in
+/// which the other color is to move.
+///
+/// # Errors
+///
+/// Returns an error if a file cannot be read.
+pub fn only_color(source: &impl MoveSource, start: VariantPosition) -> Result<Option<Color>> {
+    let turn = start.turn();
+    let start = Keyed::new(start);
+    let after = |pos: &Keyed<VariantPosition>, moves: Vec<TreeMove>| {
+        let after = moves.into_iter().map(|TreeMove { mv, .. }| {
+            let mut after = pos.clone();
+            after.play(mv);
+            after
+        });
+        after.collect::<Vec<_>>()
+    };
+    let first = source.moves(&start)?;
+    let (color, of_other) = if first.is_empty() {
+        let replies = replies_with_answers(source, &start, &[])?;
+        let mut of_other = Vec::new();
+        for pos in after(&start, replies) {
+            let moves = source.moves(&pos)?;
+            of_other.extend(after(&pos, moves));
+        }
+        (!turn, of_other)
+    } else {
+        (turn, after(&start, first))
+    };
+    for pos in &of_other {
+        if !source.moves(pos)?.is_empty() {
+            return Ok(None);
+        }
+    }
+    // A book of single moves from `start` ends before the other color moves.
+    let mut is_only = color != turn && !of_other.is_empty();
+    for pos in &of_other {
+        is_only = is_only || !replies_with_answers(source, pos, &[])?.is_empty();
+    }
+    Ok(is_only.then_some(color))
+}
+
 /// A source that returns the moves of the inner source `S` with evaluations. The evaluation of a move is the stored
 /// evaluation of the position after it.
 #[derive(Debug)]
@@ -1189,6 +1234,26 @@ mod tests {
         fn lacks(&self, key: u64) -> bool {
             self.can_lack && !self.moves.contains_key(&key)
         }
+    }
+
+    #[test]
+    fn books_of_one_color_are_recognized() {
+        let start = || Variant::Standard.start();
+        let white = OneSide::new("e4 e5 Nf3 Nc6 Bb5", true);
+        assert_eq!(only_color(&white, start()).unwrap(), Some(Color::White));
+        let mut black = OneSide::new("e4 e5 Nf3 Nc6 Bb5", true);
+        let mut after_e4 = Keyed::new(start());
+        after_e4.play(read_move(after_e4.position(), b"e4").unwrap());
+        let e5 = read_move(after_e4.position(), b"e5").unwrap();
+        black.moves = BTreeMap::from([(after_e4.key(), e5)]);
+        assert_eq!(only_color(&black, start()).unwrap(), Some(Color::Black));
+        // Moves of both colors, a single move, and no moves.
+        let mut both = OneSide::new("e4 e5 Nf3", true);
+        both.moves.insert(after_e4.key(), e5);
+        for source in [both, OneSide::new("e4", true)] {
+            assert_eq!(only_color(&source, start()).unwrap(), None);
+        }
+        assert_eq!(only_color(&Empty(true), start()).unwrap(), None);
     }
 
     /// A source without moves. It distinguishes positions by their exact identity if the field is `true`.

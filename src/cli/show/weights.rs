@@ -10,10 +10,11 @@ use polybook::{
     position::{Variant, fen_of, read_move},
     results::{Results, Wdl},
     storage::table::{Column, ColumnType},
+    tree::{MoveSource, only_color},
 };
 use serde::Serialize;
 use serde_json::json;
-use shakmaty::{Move, Position, variant::VariantPosition};
+use shakmaty::{Color, Move, Position, variant::VariantPosition};
 
 use super::{
     Args, EVAL_COLUMNS, RESULTING_COLUMNS,
@@ -27,8 +28,17 @@ use crate::cli::{
     usage::Usage,
 };
 
-/// A position with its moves in a book or database, and a flag that is `true` if the whole book or database is empty.
-type PositionMoves = (VariantPosition, Vec<ShownMove>, bool);
+/// A position with its moves in a book or database. If there are none, the text says why.
+type PositionMoves = (VariantPosition, Vec<ShownMove>, &'static str);
+
+/// Returns the text that `show` prints for a position without moves. `variant` is the variant of the position.
+fn without_moves(source: &impl MoveSource, variant: Variant) -> polybook::Result<&'static str> {
+    Ok(match only_color(source, variant.start())? {
+        Some(Color::White) => "The book has no move here. It contains only moves of White.\n",
+        Some(Color::Black) => "The book has no move here. It contains only moves of Black.\n",
+        None => "The book has no move here.\n",
+    })
+}
 
 #[derive(Serialize)]
 struct ShownMove {
@@ -68,7 +78,7 @@ pub fn run(
     context: Context,
 ) -> anyhow::Result<()> {
     let kind = FileKind::of(file)?;
-    let (pos, mut moves, is_empty) = match kind {
+    let (pos, mut moves, reason) = match kind {
         FileKind::Sqlite => in_database(args, argument, file)?,
         _ => in_book(args, argument, file)?,
     };
@@ -108,8 +118,8 @@ pub fn run(
         columns.extend(RESULTING_COLUMNS);
     }
     let text = || {
-        if is_empty {
-            "The file is empty.\n".to_owned()
+        if moves.is_empty() {
+            evals::line(eval) + reason
         } else {
             evals::line(eval) + &table(&moves, evals.is_some(), args.resulting)
         }
@@ -167,8 +177,13 @@ fn in_book(args: &Args, argument: &Path, file: &Path) -> anyhow::Result<Position
         eval: None,
         resulting: None,
     });
-    let moves = moves.collect();
-    Ok((pos, moves, book.is_empty()))
+    let moves: Vec<ShownMove> = moves.collect();
+    let reason = match moves[..] {
+        [] if book.is_empty() => "The file is empty.\n",
+        [] => without_moves(&book, variant)?,
+        _ => "",
+    };
+    Ok((pos, moves, reason))
 }
 
 /// Returns the position that the options describe, and its moves in `file`, an SQLite database of opening moves. Each
@@ -211,7 +226,11 @@ fn in_database(args: &Args, argument: &Path, file: &Path) -> anyhow::Result<Posi
     });
     let mut moves: Vec<ShownMove> = moves.collect::<polybook::Result<_>>()?;
     moves.sort_by_key(|mv| Reverse(mv.weight));
-    Ok((pos, moves, false))
+    let reason = match moves[..] {
+        [] => without_moves(&obs, variant)?,
+        _ => "",
+    };
+    Ok((pos, moves, reason))
 }
 
 /// Returns the sum of the results of all moves that the database contains in the position after the move `mv` in `pos`.
@@ -228,12 +247,10 @@ fn results_after(obs: &Obs, pos: &VariantPosition, mv: Move) -> polybook::Result
 }
 
 fn table(moves: &[ShownMove], with_evals: bool, with_resulting: bool) -> String {
-    let Some(first) = moves.first() else {
-        return "The book has no move here.\n".to_owned();
-    };
-    let mut text = String::from(match first.games {
-        Some(_) => "move     uci      wins    draws   losses  weight  percent",
-        None => "move     uci    weight  percent  learn",
+    let has_results = moves.iter().any(|mv| mv.games.is_some());
+    let mut text = String::from(match has_results {
+        true => "move     uci      wins    draws   losses  weight  percent",
+        false => "move     uci    weight  percent  learn",
     });
     text.push_str(if with_evals { "     eval" } else { "" });
     if with_resulting {
