@@ -644,8 +644,8 @@ pub(super) fn share(
     let others: u64 = entries.iter().map(|entry| u64::from(entry.weight)).sum();
     if given > 100.0 || (given >= 100.0 && others > 0) {
         return Err(
-            "the new percentages leave nothing for the other moves: give lower percentages, or remove the other \
-                    moves",
+            "the new percentages leave nothing for the other moves: give lower percentages, or give weights such as 100, \
+             which are relative to the weights of the other moves, or remove the other moves",
         );
     }
     let share_of = |mv| shares.iter().find(|(other, _)| *other == mv);
