@@ -18,6 +18,7 @@ use std::{
 use anyhow::{Context as _, anyhow};
 use polybook::{
     Error, FileKind,
+    book::is_book_or_empty,
     counts::CountsDirectory,
     explorer::{Explorer, Selection},
     make_book::Unfinished,
@@ -368,8 +369,16 @@ struct ServedSource<'a> {
     cached: Option<CachedIndex>,
 }
 
-/// Returns an error if `path`, a source that the user named, is a counts directory or an SQLite database. The server
-/// can show only sources that contain games.
+/// Returns `true` if the file at `path` is a Polyglot book that contains records.
+fn is_book(path: &Path) -> polybook::Result<bool> {
+    let has_records = path
+        .metadata()
+        .is_ok_and(|file| file.is_file() && file.len() > 0);
+    Ok(has_records && is_book_or_empty(path)?)
+}
+
+/// Returns an error if `path`, a source that the user named, is a counts directory, an SQLite database or a Polyglot
+/// book. The server can show only sources that contain games.
 fn refuse_results(path: &Path) -> polybook::Result<()> {
     let name = path.display();
     let problem = match FileKind::of(path) {
@@ -380,6 +389,9 @@ fn refuse_results(path: &Path) -> polybook::Result<()> {
         Ok(FileKind::Sqlite) => format!(
             "this is an SQLite database: if it is an OOBS database, show it next to games with polybook serve \
              games.pgn --book {name}"
+        ),
+        Ok(FileKind::Other) if is_book(path)? => format!(
+            "this is a Polyglot book: show it next to games with polybook serve games.pgn --book {name}"
         ),
         _ => return Ok(()),
     };

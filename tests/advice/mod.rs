@@ -430,7 +430,12 @@ fn advice_about_sources_of_the_server_works() {
         "serve s.obs.db3",
         "polybook serve games.pgn --book s.obs.db3",
     );
-    for (source, path) in [("li.idx", "/lichess"), ("en.pgn --book s.obs.db3", "/book")] {
+    advised(dir, "serve s.bin", "polybook serve games.pgn --book s.bin");
+    for (source, path) in [
+        ("li.idx", "/lichess"),
+        ("en.pgn --book s.obs.db3", "/book"),
+        ("en.pgn --book s.bin", "/book"),
+    ] {
         let served = Served::start(dir, format!("-q {source}").as_str());
         let reply = served.ask("GET", path, "");
         assert!(reply.text().contains("e2e4"), "{source}: {}", reply.text());
