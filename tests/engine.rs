@@ -108,6 +108,20 @@ fn limits_on_results_need_results() {
     }
 }
 
+#[cfg(unix)]
+#[test]
+fn an_engine_among_the_sources_is_explained() {
+    let dir = temp();
+    with_sources(dir.path());
+    let error = crate::common::fails(dir.path(), "engine a.bin fish", 1);
+    let advice = "if it is an engine, put -- before it: polybook engine book.bin -- fish";
+    assert!(error.contains(advice), "{error}");
+    let error = crate::common::fails(dir.path(), "engine a.bin gone.pgn", 1);
+    assert!(!error.contains("engine,"), "{error}");
+    with_engine(dir.path(), PLAIN);
+    ok(dir.path(), "engine a.bin -- ./engine.sh");
+}
+
 #[test]
 fn known_positions_are_answered() {
     let dir = temp();

@@ -6,6 +6,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use anyhow::anyhow;
+
 use super::{
     Context,
     argv::with_side,
@@ -108,7 +110,8 @@ pub fn run(args: Args, context: Context) -> anyhow::Result<()> {
                 Some((path, color)) => (path, Some(color)),
                 None => (argument.clone(), None),
             };
-            let (source, has_results) = opened(&path, color, &opener, &filters, context)?;
+            let opened = opened(&path, color, &opener, &filters, context);
+            let (source, has_results) = opened.map_err(|err| explain_engine(&path, err))?;
             anyhow::Ok(((source, color), has_results))
         })
         .collect::<anyhow::Result<Vec<_>>>()?;
@@ -152,6 +155,19 @@ pub fn run(args: Args, context: Context) -> anyhow::Result<()> {
         second_engine,
     };
     Ok(engine.run(io::stdin(), io::stdout())?)
+}
+
+/// Adds advice to `err`, the error of the source `argument`, if the user may have meant a second engine: if no file has
+/// this name, and the name has no extension or that of a program.
+fn explain_engine(argument: &Path, err: anyhow::Error) -> anyhow::Error {
+    let may_be_engine = ["", "exe"].contains(&&*ending(argument)) && !argument.exists();
+    if !may_be_engine || argument == Path::new("-") {
+        return err;
+    }
+    let name = argument.display();
+    anyhow!(
+        "{name}: no file has this name; if it is an engine, put -- before it: polybook engine book.bin -- {name}"
+    )
 }
 
 /// Opens `argument` as a source of moves for the engine. The argument is an index, a counts directory, a PGN file, a

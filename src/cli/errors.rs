@@ -317,7 +317,7 @@ fn is_broken_pipe(err: &anyhow::Error) -> bool {
 /// Options of other programs that users may try in polybook. An element contains a command of polybook (or an empty
 /// string for every command), the names of the option in other programs, and the corresponding option of polybook or
 /// the beginning of another command.
-const FOREIGN_OPTIONS: [(&str, &[&str], &str); 11] = [
+const FOREIGN_OPTIONS: [(&str, &[&str], &str); 12] = [
     ("", &["-o", "--output"], "--out"),
     ("make-book", &["-o", "--output", "--out"], "--bin"),
     ("", &["--max-plies", "--depth"], "--max-ply"),
@@ -330,6 +330,11 @@ const FOREIGN_OPTIONS: [(&str, &[&str], &str); 11] = [
         "extract",
         &["--moves", "--fen"],
         "polybook games --pgn --moves",
+    ),
+    (
+        "engine",
+        &["--engine", "--cmd"],
+        "polybook engine book.bin -- stockfish",
     ),
     ("serve", &["--browser"], "--open"),
     ("serve", &["--port"], "--listen 127.0.0.1:PORT"),
@@ -606,7 +611,15 @@ mod tests {
         );
         assert_eq!(
             message_of("polybook suite-report a.pgn b.pgn --drop-one-sided"),
-            "missing: --out <FILE> (needed by another option); see polybook suite-report --help"
+            "missing: --out <FILE> (needed by --drop-one-sided); see polybook suite-report --help"
+        );
+        assert_eq!(
+            message_of("polybook suite-report a.epd b.pgn --min-pairs 2 --out=c.epd"),
+            "missing: --drop-one-sided (needed by --out); see polybook suite-report --help"
+        );
+        assert_eq!(
+            message_of("polybook engine a.bin --engine stockfish"),
+            "unexpected argument '--engine' (did you mean 'polybook engine book.bin -- stockfish'?); see polybook engine --help"
         );
         assert_eq!(
             message_of("polybook gone.pgn"),

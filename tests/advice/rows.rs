@@ -4,6 +4,11 @@
 /// part.
 pub const FOLLOWED_ELSEWHERE: &[(&str, &str, &str)] = &[
     (
+        "put -- before it",
+        "tests/engine.rs",
+        "an_engine_among_the_sources_is_explained",
+    ),
+    (
         "choose the other side, or another file",
         "tests/repertoire/sent.rs",
         "files_that_are_no_repertoires_are_refused",
