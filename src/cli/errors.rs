@@ -20,7 +20,7 @@ use clap::{
 use polybook::{Error, ErrorKind, ForeignFormat, NamedOption, storage::output::discard_all};
 
 use super::{
-    Cli, argv, input,
+    Cli, argv, input, parsed,
     resources::MAX_COUNT,
     signals, terminal,
     usage::{EXPLORER_DIR, Usage},
@@ -381,7 +381,7 @@ fn usage_line(err: &clap::Error, args: &[OsString]) -> String {
         {
             text = text.replace(value, &format!("{}...", &value[..end]));
         }
-        folded(&text) + needed_by(err, inner.or(command))
+        folded(&text) + &needed_by(err, inner.or(command), args)
     };
     let said = argv::as_written(&said, args);
     let names = command.iter().chain(&inner);
@@ -392,10 +392,10 @@ fn usage_line(err: &clap::Error, args: &[OsString]) -> String {
 }
 
 /// Returns the end of the error message about missing arguments. If `command` does not always require these arguments,
-/// it says that another option does. Returns an empty string for other errors.
-fn needed_by(err: &clap::Error, command: Option<&Command>) -> &'static str {
+/// it names the option in `args` that does. Returns an empty string for other errors.
+fn needed_by(err: &clap::Error, command: Option<&Command>, args: &[OsString]) -> String {
     let Some(ContextValue::Strings(missing)) = err.get(ContextKind::InvalidArg) else {
-        return "";
+        return String::new();
     };
     let is_always_needed = |name: &String| {
         let mut args = command.into_iter().flat_map(Command::get_arguments);
@@ -405,10 +405,29 @@ fn needed_by(err: &clap::Error, command: Option<&Command>) -> &'static str {
     };
     match err.kind() {
         ClapErrorKind::MissingRequiredArgument if !missing.iter().any(is_always_needed) => {
-            " (needed by another option)"
+            let option = command.and_then(|command| needing(command, args));
+            let option = option.unwrap_or_else(|| "another option".to_owned());
+            format!(" (needed by {option})")
         }
-        _ => "",
+        _ => String::new(),
     }
+}
+
+/// Finds the option in `args`, the arguments of `command`, without which no required argument would be missing. Returns
+/// `None` if there is no such option.
+fn needing(command: &Command, args: &[OsString]) -> Option<String> {
+    args.iter().enumerate().find_map(|(at, arg)| {
+        let name = arg.to_str()?.split('=').next()?;
+        let long = name.strip_prefix("--")?;
+        let option = command
+            .get_arguments()
+            .find(|option| option.get_long() == Some(long))?;
+        let has_value = option.get_action().takes_values() && name.len() == arg.len();
+        let mut others = args.to_vec();
+        others.drain(at..(at + 1 + usize::from(has_value)).min(args.len()));
+        let is_missing = |err: clap::Error| err.kind() == ClapErrorKind::MissingRequiredArgument;
+        (!parsed(&others).is_err_and(is_missing)).then(|| name.to_owned())
+    })
 }
 
 /// Returns the error message for a command line that names a file, `file`, where the name of a command is expected. The
@@ -606,7 +625,7 @@ mod tests {
         );
         assert_eq!(
             message_of("polybook make-book --exact"),
-            "missing: --player <NAME>, --opponent <NAME>, --white <NAME>, --black <NAME> or --event <NAME> (needed by another option); see polybook \
+            "missing: --player <NAME>, --opponent <NAME>, --white <NAME>, --black <NAME> or --event <NAME> (needed by --exact); see polybook \
              make-book --help"
         );
         assert_eq!(
