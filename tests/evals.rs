@@ -557,6 +557,30 @@ fn a_position_can_lose_all_its_moves() {
     fails(dir, "filter all.bin --out kept.bin --keep-one", 2);
 }
 
+/// The summary names a few of the positions without a move, and the document all of them.
+#[test]
+fn positions_without_moves_are_named_in_short() {
+    let dir = temp();
+    let dir = dir.path();
+    let replies = ["a6", "b6", "c6", "d6", "e6", "g6", "h6"];
+    let bad = replies
+        .map(|reply| format!("1. e4 {reply} {{[%eval 0.5,20]}} 2. Qg4 {{[%eval -9.0,20]}} *\n\n"));
+    fs::write(dir.join("evals.pgn"), bad.concat()).unwrap();
+    ok(dir, "evals -q --out my.evals evals.pgn");
+    let games = replies.map(|reply| format!("1. e4 {reply} 2. Qg4 1/2-1/2\n\n"));
+    fs::write(dir.join("games.pgn"), games.concat()).unwrap();
+    ok(dir, "make-book -q games.pgn --min-game 1 --bin all.bin");
+    let filter = "filter all.bin --out kept.bin --evals my.evals --max-loss 30 --json";
+    let output = crate::common::run(dir, filter);
+    let said = String::from_utf8(output.stderr).unwrap();
+    let (_, lines) = said.split_once("the lines to the positions:\n").unwrap();
+    assert_eq!(lines.matches("  1. e4 ").count(), 5, "{said}");
+    assert!(lines.contains("  and 2 more\n"), "{said}");
+    let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let all = document["losses"]["emptied_after"].as_array().unwrap();
+    assert_eq!(all.len(), 7, "{document}");
+}
+
 /// All moves of the starting position and of the position after 1. b3 are worse than the evaluations of these positions.
 /// After 1. a3, one move is good.
 #[test]

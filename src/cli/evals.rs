@@ -361,14 +361,15 @@ pub fn losses(losses: Option<&LossSummary>) -> String {
             "no move is left in {positions}; --keep-one keeps the best move of each position; the lines to the \
              positions:\n"
         );
-        for line in &losses.emptied_after {
+        let shown = losses.emptied_after.iter().take(LossSummary::MAX_HEAVIEST);
+        for line in shown.clone() {
             text += &if line.is_empty() {
                 "  the starting position\n".to_owned()
             } else {
                 format!("  {line}\n")
             };
         }
-        let more = losses.emptied - losses.emptied_after.len() as u64;
+        let more = losses.emptied - shown.len() as u64;
         if more > 0 {
             text += &format!("  and {more} more\n");
         }
