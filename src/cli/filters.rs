@@ -12,7 +12,7 @@ use polybook::{
     index::Index,
     make_book::Totals,
     pgn::ConditionError,
-    selection::{Evaluator, Field, Form, Selection, Spelling},
+    selection::{Duplicates, Evaluator, Field, Form, Selection, Spelling},
     storage::output::repeated,
 };
 use serde_json::{Value, json};
@@ -331,6 +331,47 @@ pub fn check_names(
     Ok(matched)
 }
 
+/// Prints how many of the games that answer `query` are copies of others, if the query names a player and counts each
+/// copy. The games of one player are few, so finding the copies among them takes little time.
+pub fn say_duplicates(
+    explorer: &Explorer,
+    query: &Query,
+    context: Context,
+) -> polybook::Result<()> {
+    let filters = &query.filters;
+    let names_player = !filters.player.is_empty() || !filters.opponent.is_empty();
+    if !names_player || filters.duplicates.is_some() || context.quiet {
+        return Ok(());
+    }
+    let mut once = query.clone();
+    once.filters.duplicates = Some(Duplicates::Once);
+    let games = number_of_games(explorer, query)?;
+    let copies = games - number_of_games(explorer, &once)?;
+    if copies > 0 {
+        context.say(&format!(
+            "{copies} of these {} {} of others: count each game once with --duplicates once\n",
+            plural(games, "game"),
+            if copies == 1 {
+                "is a copy"
+            } else {
+                "are copies"
+            },
+        ));
+    }
+    Ok(())
+}
+
+/// Returns the number of games that answer `query`.
+fn number_of_games(explorer: &Explorer, query: &Query) -> polybook::Result<u64> {
+    let page = Page {
+        skip: 0,
+        limit: 0,
+        sort: Sort::Id,
+        fold_matches: false,
+    };
+    explorer.game_numbers(query, &page).map(|(games, _)| games)
+}
+
 /// Adds the names of players that match the filters to a JSON document. Adds no field for a filter that the user did
 /// not give.
 pub fn add_matched(document: &mut Value, matched: &MatchedNames) {
@@ -427,15 +468,6 @@ pub fn add_other_starts(document: &mut Value, games: u64) {
 /// Returns warnings about games that pass a filter of `query` only because a value is unknown: games without a known
 /// date pass filters by date, and games with an unknown rating pass filters by rating.
 pub fn passed_unknown(explorer: &Explorer, query: &Query) -> polybook::Result<Vec<String>> {
-    let count = |query: &Query| {
-        let page = Page {
-            skip: 0,
-            limit: 0,
-            sort: Sort::Id,
-            fold_matches: false,
-        };
-        explorer.game_numbers(query, &page).map(|(games, _)| games)
-    };
     let passed = |require: fn(&mut Selection)| {
         let mut required = query.clone();
         require(&mut required.filters);
@@ -444,7 +476,9 @@ pub fn passed_unknown(explorer: &Explorer, query: &Query) -> polybook::Result<Ve
         if required.filters == query.filters || explorer.needs_all_games(source, "").is_some() {
             return Ok(0);
         }
-        polybook::Result::Ok(count(query)? - count(&required)?)
+        polybook::Result::Ok(
+            number_of_games(explorer, query)? - number_of_games(explorer, &required)?,
+        )
     };
     let totals = Totals {
         undated: passed(|filters| {

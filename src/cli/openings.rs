@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use polybook::{
-    explorer::{Explorer, Line, OpeningRow, OpeningTable, Selection, SuggestField},
+    explorer::{Explorer, Line, OpeningRow, OpeningTable, Query, Selection, SuggestField, View},
     openings::Opening,
     position::{Variant, uci},
     storage::table::{Column, ColumnType},
@@ -14,7 +14,7 @@ use super::{
     Context,
     filters::{
         SelectionArgs, add_matched, add_max_ply, add_other_starts, check_names, explorer_of,
-        say_lacking, say_other_starts, search_board,
+        say_duplicates, say_lacking, say_other_starts, search_board,
     },
     input::refuse_counts_for_games,
     plural,
@@ -136,6 +136,11 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     let table = explorer.openings(&at, &filters)?;
     let has_games = table.results.games() > 0;
     let matched = check_names(&explorer, &filters, has_games, context)?;
+    let query = Query {
+        filters: filters.clone(),
+        ..Query::new(at, View::Lichess)
+    };
+    say_duplicates(&explorer, &query, context)?;
     say_lacking(&explorer, (&filters, has_games), line.position(), context);
     let other_starts = say_other_starts(&explorer, &line, &filters, context)?;
     let mut families = table.families.clone();

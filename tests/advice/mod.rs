@@ -87,6 +87,7 @@ fn files() -> tempfile::TempDir {
         ("atomic.pgn", "[Variant \"Atomic\"]\n\n1. e4 e5 1-0\n".to_owned()),
         ("duel.pgn", DUEL.to_owned()),
         ("ones.pgn", DUEL.replace("0-1", "1-0")),
+        ("copies.pgn", format!("{DUEL}\n{DUEL}")),
         ("big.pgn", CLOCKED.repeat(20_000)),
         ("two.pgn", "[White \"A\"]\n\n1. e4 e5 1-0\n\n[White \"B\"]\n\n1. d4 d5 1-0\n".to_owned()),
         ("dup.pgn", "1. e4 e5 1-0\n\n1. e4 e5 1-0\n\n1. d4 d5 1-0\n".to_owned()),

@@ -24,7 +24,7 @@ use crate::cli::{
     Context, evals,
     filters::{
         add_matched, add_max_ply, add_other_starts, check_names, explorer_of, passed_unknown,
-        plain_index, say_other_starts, search_board,
+        plain_index, say_duplicates, say_other_starts, search_board,
     },
     key, plural,
     position::{Searched, UntaggedArg},
@@ -91,6 +91,7 @@ fn run_explored(args: &Args, form: AnswerForm, context: Context) -> anyhow::Resu
              shows the games with one color\n",
         );
     }
+    say_duplicates(&explorer, &query, context)?;
     if let Some(line) = explorer.lacking_line(&query.filters) {
         context.say(&line);
     }
