@@ -30,18 +30,28 @@ pub const GAMES: &str = "Which games count";
 /// The set of conditions on games that a command offers as options.
 pub trait Offered {
     fn offers(condition: &str) -> bool;
+
+    /// Returns `true` if the command refuses an offered condition, with an error message that gives the reason. The help
+    /// does not list this condition.
+    fn refuses(_condition: &str) -> bool {
+        false
+    }
 }
 
 /// All conditions on games.
 #[derive(Clone, Debug)]
 pub struct AllConditions;
 
+/// All conditions, for a command that reads games one by one and therefore refuses the condition on duplicates.
+#[derive(Clone, Debug)]
+pub struct OfEachGame;
+
 /// All conditions except the color, for a command with an option of its own that names a color.
 #[derive(Clone, Debug)]
 pub struct WithoutColor;
 
-/// All conditions except the colors and the names by color, for a command with options of its own that have these
-/// names.
+/// All conditions except the colors and the names by color, for a command that reads games one by one and has options of
+/// its own with these names.
 #[derive(Clone, Debug)]
 pub struct WithoutSides;
 
@@ -49,6 +59,16 @@ impl Offered for AllConditions {
     fn offers(condition: &str) -> bool {
         // No command chooses one of its sources.
         condition != "source"
+    }
+}
+
+impl Offered for OfEachGame {
+    fn offers(condition: &str) -> bool {
+        AllConditions::offers(condition)
+    }
+
+    fn refuses(condition: &str) -> bool {
+        condition == "duplicates"
     }
 }
 
@@ -61,6 +81,10 @@ impl Offered for WithoutColor {
 impl Offered for WithoutSides {
     fn offers(condition: &str) -> bool {
         WithoutColor::offers(condition) && !["white", "black"].contains(&condition)
+    }
+
+    fn refuses(condition: &str) -> bool {
+        OfEachGame::refuses(condition)
     }
 }
 
@@ -120,7 +144,7 @@ impl<S: Offered> Args for SelectionArgs<S> {
         let fields = selection.fields();
         let fields = fields.iter().filter(|field| S::offers(field.name));
         let command = command.group(ArgGroup::new(NAMES).multiple(true));
-        command.args(fields.map(option))
+        command.args(fields.map(|field| option(field).hide(S::refuses(field.name))))
     }
 
     fn augment_args_for_update(command: Command) -> Command {

@@ -9,7 +9,7 @@ use polybook::{
 
 use super::{
     Context,
-    filters::SelectionArgs,
+    filters::{OfEachGame, SelectionArgs},
     input::{check_output, output_name, pgn_inputs, refuse_twice},
     plural,
     position::UntaggedArg,
@@ -50,7 +50,7 @@ pub struct Args {
     resources: ResourceArgs,
 
     #[command(flatten)]
-    filters: SelectionArgs,
+    filters: SelectionArgs<OfEachGame>,
 }
 
 pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {

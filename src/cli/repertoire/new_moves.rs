@@ -15,7 +15,7 @@ use super::{Opener, json_game, pgn_output, pgn_text};
 use crate::cli::{
     Context,
     errors::explain_closed_output,
-    filters::SelectionArgs,
+    filters::{OfEachGame, SelectionArgs},
     input::{check_output, ending, pgn_inputs, refuse_twice},
     plural,
     position::UntaggedArg,
@@ -89,7 +89,7 @@ pub struct Args {
     resources: ResourceArgs,
 
     #[command(flatten)]
-    filter: SelectionArgs,
+    filter: SelectionArgs<OfEachGame>,
 }
 
 pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
