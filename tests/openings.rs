@@ -694,6 +694,68 @@ fn games_from_other_positions_are_counted_and_the_advice_shows_them() {
 }
 
 #[test]
+fn spellings_with_more_games_are_named() {
+    let dir = temp();
+    let dir = dir.path();
+    let game = |white: &str, black: &str| {
+        format!("[White \"{white}\"]\n[Black \"{black}\"]\n[Result \"1-0\"]\n\n1. e4 c5 1-0\n\n")
+    };
+    let games = [
+        game("Carlsen, Magnus", "X"),
+        game("Carlsen,M", "Y"),
+        game("Z", "Carlsen,M"),
+        game("Carlsen,H", "X"),
+        game("Carlsen,H", "Y"),
+    ];
+    fs::write(dir.join("games.pgn"), games.concat()).unwrap();
+    ok(dir, "make-book -q games.pgn --explorer idx");
+    let said = |args: &[&str]| {
+        let output = run(dir, args);
+        assert!(output.status.success());
+        String::from_utf8(output.stderr).unwrap()
+    };
+    for command in ["openings", "show", "games"] {
+        let note = said(&[command, "idx", "--player", "Carlsen, Magnus"]);
+        let expected = "\"Carlsen, Magnus\" matches 1 game, but other spellings of the name have more: \"Carlsen,M\" \
+                        (2 games)\n";
+        assert!(note.contains(expected), "{command}: {note}");
+        for options in [
+            &["--player", "Carlsen,M"][..],
+            &["--exact", "--player", "Carlsen, Magnus"],
+        ] {
+            let note = said(&[&[command, "idx"], options].concat());
+            assert!(!note.contains("spellings"), "{command} {options:?}: {note}");
+        }
+    }
+}
+
+#[test]
+fn copies_of_the_games_of_a_player_are_counted() {
+    let dir = temp();
+    let dir = dir.path();
+    let game = "[White \"Tal\"]\n[Black \"X\"]\n[Date \"1960.01.01\"]\n[Result \"1-0\"]\n\n1. e4 c5 1-0\n\n";
+    let other = game.replace("Tal", "Petrosian");
+    fs::write(dir.join("games.pgn"), [game, game, game, &other].concat()).unwrap();
+    ok(dir, "make-book -q games.pgn --explorer idx");
+    for command in ["openings", "show"] {
+        let said = |options: &str| {
+            let output = run(dir, &format!("{command} idx {options}"));
+            String::from_utf8(output.stderr).unwrap()
+        };
+        let note = "2 of these 3 games are copies of others: count each game once with --duplicates once\n";
+        assert!(said("--player tal").contains(note), "{command}");
+        for options in [
+            "--player petrosian",
+            "--player tal --duplicates once",
+            "--player tal --duplicates all",
+            "--player tal -q",
+        ] {
+            assert!(!said(options).contains("copies"), "{command} {options}");
+        }
+    }
+}
+
+#[test]
 fn a_name_with_typing_errors_is_corrected_as_in_the_search_of_the_page() {
     let dir = temp();
     let dir = dir.path();

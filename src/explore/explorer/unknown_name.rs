@@ -8,7 +8,7 @@ use super::{open_index::OpenIndex, sources::Sources};
 use crate::{
     error::{Error, Result},
     games::{
-        pgn::{NameMatch, NearestNames, PlayerNames, did_you_mean, normalized},
+        pgn::{NameMatch, NearestNames, PlayerNames, did_you_mean, is_other_spelling, normalized},
         selection::Selection,
     },
 };
@@ -47,7 +47,8 @@ pub struct MatchedNames {
     pub opponents: Vec<String>,
     /// The name with the most games among those that match both filters, or `None` if no name matches both.
     pub both: Option<String>,
-    /// Messages about filters that match more different names than the user wrote, one line each.
+    /// Messages about filters that match more different names than the user wrote, or fewer games than another spelling
+    /// of a name, one line each.
     pub notes: Vec<String>,
 }
 
@@ -116,6 +117,18 @@ pub(super) fn matched_names(sources: &Sources, filters: &Selection) -> Result<Ma
         add_names(source, &in_both.collect(), &mut both)?;
     }
     let notes = players.note().into_iter().chain(opponents.note());
+    let notes = notes.chain(note_of_spellings(
+        sources,
+        filters,
+        &filters.player,
+        &players,
+    )?);
+    let notes = notes.chain(note_of_spellings(
+        sources,
+        filters,
+        &filters.opponent,
+        &opponents,
+    )?);
     Ok(MatchedNames {
         notes: notes.collect(),
         players: players.matched(),
@@ -131,11 +144,48 @@ fn matched_numbers(
     wanted: &[String],
     how: NameMatch,
 ) -> Result<FxHashMap<u32, u64>> {
-    let mut games: FxHashMap<u32, u64> = FxHashMap::default();
+    let mut numbers = Vec::new();
     for name in wanted {
-        let numbers = source.numbers_of(name, how)?;
-        games.extend(numbers.into_iter().map(|number| (number, 0)));
+        numbers.extend(source.numbers_of(name, how)?);
     }
+    Ok(with_games(source, &numbers))
+}
+
+/// Returns a message about other spellings of the names `wanted` in the filter by player or by opponent that occur in
+/// more games than the names that match the filter, `matched`. Returns `None` if there are no such spellings, or if the
+/// filters require whole names.
+fn note_of_spellings(
+    sources: &Sources,
+    filters: &Selection,
+    wanted: &[String],
+    matched: &PlayerNames,
+) -> Result<Option<String>> {
+    let how = filters.name_match();
+    if how == NameMatch::Whole || wanted.is_empty() {
+        return Ok(None);
+    }
+    let mut others = PlayerNames::new(Vec::new(), how);
+    let normal: Vec<String> = wanted.iter().map(|name| normalized(name)).collect();
+    for source in sources.selected(filters.source.as_deref()) {
+        let mut numbers = Vec::new();
+        source.for_each_name(|number, name| {
+            let is_other = || {
+                !normal
+                    .iter()
+                    .any(|wanted| how.matches(&normalized(name), wanted))
+            };
+            if wanted.iter().any(|wanted| is_other_spelling(wanted, name)) && is_other() {
+                numbers.push(number);
+            }
+        })?;
+        add_names(source, &with_games(source, &numbers), &mut others)?;
+    }
+    Ok(matched.note_of_spellings(&others))
+}
+
+/// Returns a map from the `numbers` of the names of players that occur in games of `source` to their numbers of games.
+fn with_games(source: &OpenIndex, numbers: &[u32]) -> FxHashMap<u32, u64> {
+    let mut games: FxHashMap<u32, u64> = numbers.iter().map(|number| (*number, 0)).collect();
     if !games.is_empty() {
         for number in numbers_in(source, NameRole::Player) {
             if let Some(games) = games.get_mut(&number) {
@@ -144,7 +194,7 @@ fn matched_numbers(
         }
         games.retain(|_, games| *games > 0);
     }
-    Ok(games)
+    games
 }
 
 /// Adds names of `source` to `names`. `games` maps the number of each name to its number of games. The names with the

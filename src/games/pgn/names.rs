@@ -153,6 +153,19 @@ fn likeness(wanted: &str, name: &str) -> u32 {
     (1000.0 * mean) as u32
 }
 
+/// Returns `true` if `name` may be another spelling of the name `wanted`: it contains the same last name, and for each
+/// further word of `wanted` a similar word or its initial, as in `Carlsen,M` for `Carlsen, Magnus`. A name that consists
+/// of a single word has no other spellings.
+pub(crate) fn is_other_spelling(wanted: &str, name: &str) -> bool {
+    let (wanted, name) = (normalized(wanted), normalized(name));
+    let last_name = match wanted.split_once(',') {
+        Some((last_name, _)) => Some(last_name),
+        None => wanted.rsplit_once(' ').map(|(_, last_name)| last_name),
+    };
+    last_name.is_some_and(|last_name| name.contains(last_name))
+        && likeness(&wanted, &name) >= SPELLING_LIKENESS
+}
+
 /// A collection of the names of players, or of events, in games that match a name in a filter. Until the first match,
 /// it also collects names that are similar to a name in the filter, unless this name occurs in a game. The search for
 /// similar names takes at most [`MAX_COMPARISONS`] comparisons.
@@ -258,6 +271,24 @@ impl PlayerNames {
         ))
     }
 
+    /// Returns a message that lists the names in `others` that have more games than all matched names together. `others`
+    /// contains other spellings of the names in the filter. Returns `None` if no name matched, or if no other spelling
+    /// has more games.
+    pub(crate) fn note_of_spellings(&self, others: &PlayerNames) -> Option<String> {
+        let games: u64 = self.matched.values().map(|(_, games)| games).sum();
+        let listed = others.most_frequent(MAX_LISTED).into_iter();
+        let listed = listed.filter(|(_, of_other)| *of_other > games);
+        let listed = listed.map(|(name, games)| format!("\"{name}\" ({})", plural(*games, "game")));
+        let listed = listed.collect::<Vec<_>>().join(", ");
+        (games > 0 && !listed.is_empty()).then(|| {
+            format!(
+                "\"{}\" matches {}, but other spellings of the name have more: {listed}",
+                self.wanted.join("\" or \""),
+                plural(games, "game"),
+            )
+        })
+    }
+
     /// Returns the end of a message that no game passes the filter, such as `: did you mean "Tal"?`. Returns an empty
     /// string if a name matched, or if no name is similar.
     pub(crate) fn did_you_mean(self) -> String {
@@ -281,6 +312,41 @@ mod tests {
         assert!(likeness("bobby fischer", fischer) >= MIN_LIKENESS);
         assert!(likeness("karpov", fischer) < MIN_LIKENESS);
         assert_eq!(likeness("", fischer), 0);
+    }
+
+    #[test]
+    fn other_spellings_have_the_same_last_name_and_initial() {
+        for (wanted, name) in [
+            ("Carlsen, Magnus", "Carlsen,M"),
+            ("magnus carlsen", "Carlsen,M."),
+            ("Kasparov, Gary", "Kasparov,Garry"),
+        ] {
+            assert!(is_other_spelling(wanted, name), "{wanted}: {name}");
+        }
+        for (wanted, name) in [
+            ("Carlsen, Magnus", "Carlsen,H"),
+            ("Carlsen, Magnus", "Carlson,M"),
+            ("Carlsen", "Carlsen,M"),
+            ("Tal, Mikhail", "Talpos,M"),
+        ] {
+            assert!(!is_other_spelling(wanted, name), "{wanted}: {name}");
+        }
+    }
+
+    #[test]
+    fn other_spellings_with_more_games_are_listed() {
+        let mut names = PlayerNames::new(vec!["Tal, Mikhail".to_owned()], NameMatch::Part);
+        let mut others = PlayerNames::new(Vec::new(), NameMatch::Part);
+        others.add_matched("Tal,M", 4);
+        others.add_matched("Tal,Mihail", 3);
+        assert_eq!(names.note_of_spellings(&others), None);
+        names.add_matched("Tal, Mikhail", 3);
+        assert_eq!(
+            names.note_of_spellings(&others).as_deref(),
+            Some(
+                "\"Tal, Mikhail\" matches 3 games, but other spellings of the name have more: \"Tal,M\" (4 games)"
+            )
+        );
     }
 
     #[test]
