@@ -435,8 +435,33 @@ pub(super) enum VariantRejection {
 }
 
 impl VariantRejection {
+    /// Returns warnings that games were left out because of their variant. `filtered` contains the numbers of these
+    /// games. A single warning lists all variants that could be counted instead.
+    pub(super) fn warnings(filtered: &BTreeMap<VariantRejection, u64>) -> Vec<String> {
+        let is_named = |reason: &VariantRejection| matches!(reason, VariantRejection::Other(variant) if *variant != Variant::Standard);
+        let named = filtered.iter().filter(|(reason, _)| is_named(reason));
+        let is_joined = named.clone().count() > 1;
+        let mut warnings = Vec::new();
+        if is_joined {
+            let all = named.clone().map(|(_, games)| games).sum();
+            let each = named.filter_map(|(reason, games)| match reason {
+                VariantRejection::Other(variant) => Some(format!("{variant} {games}")),
+                _ => None,
+            });
+            warnings.push(format!(
+                "{} of other variants left out ({}): each variant counts its own games",
+                plural(all, "game"),
+                each.collect::<Vec<_>>().join(", ")
+            ));
+        }
+        let single = filtered.iter();
+        let single = single.filter(|(reason, _)| !is_joined || !is_named(reason));
+        warnings.extend(single.map(|(reason, games)| reason.warning(*games)));
+        warnings
+    }
+
     /// Returns a warning that `games` games were left out because of their variant.
-    pub(super) fn warning(&self, games: u64) -> String {
+    fn warning(&self, games: u64) -> String {
         let left_out = |variant| {
             format!(
                 "{} of the variant {variant} left out",

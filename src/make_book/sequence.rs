@@ -262,9 +262,8 @@ impl<'a> Sequencer<'a> {
             self.report.warnings.extend(skipped);
         }
         self.report.warnings.extend(self.report.totals.warnings());
-        for (variant, games) in &self.filtered_variants {
-            self.report.warnings.push(variant.warning(*games));
-        }
+        let of_variants = VariantRejection::warnings(&self.filtered_variants);
+        self.report.warnings.extend(of_variants);
         self.report.warnings.extend(self.names.note());
         self.report.matched_players = self.names.matched();
         self.report.meant = self.names.did_you_mean();
