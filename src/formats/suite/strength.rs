@@ -153,7 +153,8 @@ pub struct Strength {
     pub nelo: Option<f64>,
     /// Half the length of the 95 % confidence interval of `nelo`.
     pub nelo_error: Option<f64>,
-    /// The likelihood of superiority: the probability, in percent, that the first player is the stronger one.
+    /// The likelihood of superiority: the probability, in percent, that the first player is the stronger one. `None` if
+    /// all pairs or games have the same result.
     pub los: Option<f64>,
     /// The share of pairs with one point for each player, in percent, or the share of draws if the strength was
     /// estimated from single games.
@@ -223,7 +224,7 @@ impl Strength {
             elo_high,
             nelo: normalized(mean - 0.5),
             nelo_error: normalized(margin),
-            los: finite(los),
+            los: finite(los).filter(|_| is_varied),
             draw_ratio: Some(100.0 * observed.shares[counts.len() / 2]),
             llr: sprt.and_then(|sprt| sprt.llr(counts, games)),
         }
@@ -481,9 +482,9 @@ mod tests {
         assert_eq!(of_games([0, 0, 0], None), Strength::default());
         // A player who scores all points, or the same in each pair.
         for (pairs, expected) in [
-            ([0, 0, 0, 0, 0, 9], "- - - - 100.00 0.00"),
-            ([9, 0, 0, 0, 0, 0], "- - - - 0.00 0.00"),
-            ([0, 0, 0, 0, 1, 0], "190.85 - - - 100.00 0.00"),
+            ([0, 0, 0, 0, 0, 9], "- - - - - 0.00"),
+            ([9, 0, 0, 0, 0, 0], "- - - - - 0.00"),
+            ([0, 0, 0, 0, 1, 0], "190.85 - - - - 0.00"),
             ([0, 0, 3, 4, 0, 0], "0.00 - - - - 100.00"),
             // The interval contains all points.
             ([0, 0, 0, 0, 1, 5], "544.69 - 1208.56 196.58 100.00 0.00"),
