@@ -138,7 +138,7 @@ fn sprt(text: &str) -> Result<Sprt, &'static str> {
         Some([elo0, elo1, alpha, beta]) => ([*elo0, *elo1], [*alpha, *beta]),
         _ => {
             return Err(
-                "use two differences in Elo, such as 0,2, or add two error probabilities, such as 0,2,0.05,0.05",
+                "use two differences in strength, such as 0,2, or add two error probabilities, such as 0,2,0.05,0.05",
             );
         }
     };

@@ -55,7 +55,7 @@ impl Sprt {
         if !is_elo(elo0) || !is_elo(elo1) {
             Err("use two differences in Elo from -200 to 200, such as 0,2")
         } else if elo0 >= elo1 {
-            Err("put the lower difference in Elo first, as in 0,2")
+            Err("put the lower difference first, as in 0,2")
         } else if !is_probability(alpha) || !is_probability(beta) || alpha + beta >= 1.0 {
             Err(
                 "use error probabilities between 0 and 1 whose sum is less than 1, such as 0.05,0.05",
