@@ -414,7 +414,9 @@ fn games_of_other_variants_are_filtered_and_never_misread() {
         "{summary}"
     );
     assert!(
-        summary.contains("4 games of other variants left out (crazyhouse 1, giveaway 1, atomic 1, horde 1)"),
+        summary.contains(
+            "4 games of other variants left out (crazyhouse 1, giveaway 1, atomic 1, horde 1)"
+        ),
         "{summary}"
     );
     fails(dir.path(), "make-book a.pgn --variant xiangqi", 2);

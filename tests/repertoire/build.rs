@@ -30,6 +30,7 @@ fn building_from_a_collection_of_one_player_suggests_the_option_player() {
         text.contains(advice) && text.contains("--player \"Lee, Ann\""),
         "{text}"
     );
+    assert!(said("mine.pgn --min-plies 1").contains(advice));
     let both_colors =
         |white: &str, black: &str| (game(white, black) + &game(black, white)).repeat(6);
     write(dir, "match.pgn", &both_colors("Ann", "Bo"));
@@ -41,9 +42,15 @@ fn building_from_a_collection_of_one_player_suggests_the_option_player() {
         &both_colors(&"A".repeat(300), &"B".repeat(300)),
     );
     let others = ["match.pgn", "itself.pgn", "unknown.pgn", "long.pgn"];
-    for line in ["few.pgn", "white.pgn", "other.pgn", "mine.pgn --player ann"]
-        .into_iter()
-        .chain(others)
+    for line in [
+        "few.pgn",
+        "white.pgn",
+        "other.pgn",
+        "mine.pgn --player ann",
+        "mine.pgn --white ann",
+    ]
+    .into_iter()
+    .chain(others)
     {
         assert!(!said(line).contains("nearly all games"), "{line}");
     }

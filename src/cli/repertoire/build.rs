@@ -177,7 +177,16 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
         context,
     )?;
     let filter = args.filter.for_side(args.color)?;
-    if filter.is_none() {
+    let names_players = filter.as_ref().is_some_and(|filter| {
+        let names = [
+            &filter.player,
+            &filter.opponent,
+            &filter.white,
+            &filter.black,
+        ];
+        names.iter().any(|names| !names.is_empty())
+    });
+    if !names_players {
         for source in &args.sources {
             if let Some(name) = owner_of(source, &opener.memory)? {
                 context.say(&format!(
