@@ -98,8 +98,8 @@ pub struct Args {
     #[arg(long, value_name = "DIR")]
     repertoire_dir: Option<PathBuf>,
 
-    /// Show your games when you press the button "Me" of the page. Give your whole name as the games spell it; capital
-    /// and small letters are the same. Give the option once for each of your names
+    /// Show your games when you press the button "Your names" of the page. Give your whole name as the games spell it;
+    /// capital and small letters are the same. Give the option once for each of your names
     #[arg(long, value_name = "NAME", value_parser = filters::name)]
     me: Vec<String>,
 

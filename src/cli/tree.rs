@@ -146,7 +146,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     };
     if let Some(color) = only {
         text += &format!(
-            "the source contains only moves of {}: see its lines with --color {color}\n",
+            "the source seems to contain only moves of {}: see its lines with --color {color}\n",
             color.fold_wb("White", "Black")
         );
     }

@@ -34,8 +34,12 @@ type PositionMoves = (VariantPosition, Vec<ShownMove>, &'static str);
 /// Returns the text that `show` prints for a position without moves. `variant` is the variant of the position.
 fn without_moves(source: &impl MoveSource, variant: Variant) -> polybook::Result<&'static str> {
     Ok(match only_color(source, variant.start())? {
-        Some(Color::White) => "The book has no move here. It contains only moves of White.\n",
-        Some(Color::Black) => "The book has no move here. It contains only moves of Black.\n",
+        Some(Color::White) => {
+            "The book has no move here. It seems to contain only moves of White.\n"
+        }
+        Some(Color::Black) => {
+            "The book has no move here. It seems to contain only moves of Black.\n"
+        }
         None => "The book has no move here.\n",
     })
 }
