@@ -215,7 +215,7 @@ pub struct ServedRepertoire {
     /// The size and the modification time of the file, or `None` if they are unknown.
     #[serde(skip)]
     changed: Option<(u64, SystemTime)>,
-    /// The results of practising the repertoire. They are locked while an answer is recorded.
+    /// The results of practising the repertoire.
     #[serde(skip)]
     pub(super) results: Arc<Mutex<PracticeResults>>,
     /// The directory of the file, if it must be removed together with the repertoire.

@@ -137,6 +137,7 @@ fn practise(
         start: query.line.positions()[0].clone(),
         moves: query.line.moves().to_vec(),
     };
+    let recording = task::lock(&app.recording);
     let mut results = task::lock(&served.results);
     let mut schedule = results.read()?;
     let graded = match parameters.text("answer") {
@@ -164,7 +165,7 @@ fn practise(
             })
         }
     };
-    drop(results);
+    drop((results, recording));
     let replies = OpenedSource::filtered(&app.explorer, variant, &query.filters);
     let practice = Practice {
         deck: &deck,

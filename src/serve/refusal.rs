@@ -167,6 +167,9 @@ impl From<Error> for Refusal {
                 format!("{}: {}", name(&path), problem.worded(parameter))
             }
             Error::Format { path, source } => format!("{}: {source}", name(&path)),
+            Error::Busy { path } => {
+                format!("another program is writing {}: try again", name(&path))
+            }
             Error::Interrupted => TOO_SLOW.to_owned(),
             Error::Panicked { .. } => PANICKED.to_owned(),
             _ => "the server cannot read the data".to_owned(),
@@ -258,5 +261,8 @@ mod tests {
         assert_eq!(system, "cannot open idx: Too many open files");
         let other = text_of(io::Error::other("games/secret/idx is bad"));
         assert_eq!(other, "cannot open idx: other error");
+        let path = "games/secret/idx".into();
+        let busy = Refusal::from(Error::Busy { path });
+        assert_eq!(busy.text(), "another program is writing idx: try again");
     }
 }

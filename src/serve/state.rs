@@ -191,6 +191,9 @@ pub(super) struct AppState {
     pub(super) repertoires: Vec<Arc<ServedRepertoire>>,
     /// The repertoires that visitors sent.
     pub(super) uploads: Uploads,
+    /// Locked while an answer of a visitor who practises is recorded. Several repertoires can have the same file of
+    /// results, for example if a file contains the moves of both sides.
+    pub(super) recording: Mutex<()>,
     evals: Option<Evals>,
     /// The names under which the user appears in the games.
     me: Vec<String>,
@@ -472,6 +475,7 @@ impl AppState {
             books,
             repertoires: repertoires.into_iter().map(Arc::new).collect(),
             uploads,
+            recording: Mutex::default(),
             evals,
             me,
             cache: response_cache(),

@@ -34,6 +34,11 @@ pub const FOLLOWED_ELSEWHERE: &[(&str, &str, &str)] = &[
         "the_advice_about_files_of_results_works",
     ),
     (
+        "try again when it has ended",
+        "tests/repertoire/practise.rs",
+        "an_answer_waits_until_another_program_has_recorded_its_own",
+    ),
+    (
         "save the repertoire as a file",
         "tests/repertoire/practise.rs",
         "what_cannot_be_practised_is_refused",

@@ -1,11 +1,16 @@
 //! `polybook repertoire practise` and `polybook repertoire cards`.
 
-use std::fs;
+use std::{
+    fs,
+    io::{BufRead, BufReader, Read, Write},
+    process::Stdio,
+};
 
+use polybook::storage::output::AtomicFile;
 use serde_json::Value;
 
 use super::*;
-use crate::common::fed;
+use crate::common::{fed, polybook_in};
 
 /// Practises `white.pgn` with White. Returns what was printed.
 fn practised(dir: &Path, options: &str, input: &str) -> String {
@@ -74,6 +79,42 @@ fn answers_are_kept_when_the_input_ends() {
         text,
         "3 positions: 0 due, 0 new\n0 answers, 0 right; nothing is left for today\n"
     );
+}
+
+#[test]
+fn an_answer_waits_until_another_program_has_recorded_its_own() {
+    let dir = temp();
+    let dir = dir.path();
+    write(dir, "white.pgn", "1. e4 *\n");
+    let recording = || AtomicFile::create(dir.join("white.pgn.practice.json")).unwrap();
+    let line = "repertoire practise white.pgn --color white --plain";
+    let other = recording();
+    let output = fed(dir, line, b"e4\n");
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success());
+    assert!(
+        error.contains("another program is writing this file: try again when it has ended"),
+        "{error}"
+    );
+    drop(other);
+    let other = recording();
+    let mut session = polybook_in(dir)
+        .args(line.split(' '))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    session.stdin.take().unwrap().write_all(b"e4\n").unwrap();
+    let mut output = BufReader::new(session.stdout.take().unwrap());
+    let mut text = String::new();
+    while !text.ends_with("your move: e4\n") {
+        assert!(output.read_line(&mut text).unwrap() > 0, "{text}");
+    }
+    drop(other);
+    output.read_to_string(&mut text).unwrap();
+    assert!(session.wait().unwrap().success(), "{text}");
+    assert!(text.contains("1 answer, 1 right"), "{text}");
+    assert_eq!(results(dir), [("e2e4".to_owned(), 1, 0)]);
 }
 
 #[test]

@@ -444,3 +444,34 @@ fn a_directory_keeps_repertoires_and_results_for_the_next_start() {
     );
     assert!(error.contains("none"), "{error}");
 }
+
+/// The file of both sides has one file of results.
+#[test]
+fn simultaneous_answers_are_all_recorded() {
+    let dir = temp();
+    let dir = dir.path();
+    write(dir, "games.pgn", GAMES);
+    write(dir, "both.pgn", "1. e4 e5 2. Nf3 Nc6 3. Bb5 a6 *\n");
+    let served = Served::start(
+        dir,
+        "games.pgn -q --repertoire both.pgn:white --repertoire both.pgn:black",
+    );
+    let moves = ["e2e4", "e7e5", "g1f3", "b8c6", "f1b5", "a7a6"];
+    std::thread::scope(|scope| {
+        for (ply, answer) in moves.iter().enumerate() {
+            let side = ["white", "black"][ply % 2];
+            let play = moves[..ply].join(",");
+            let form = format!("repertoire=both&side={side}&play={play}&answer={answer}");
+            let served = &served;
+            scope.spawn(move || {
+                for _ in 0..10 {
+                    let graded = practised(served, &form)["graded"].clone();
+                    assert_eq!(graded["right"], true, "{form}: {graded}");
+                }
+            });
+        }
+    });
+    let results = fs::read_to_string(dir.join("both.pgn.practice.json")).unwrap();
+    let results: Value = serde_json::from_str(&results).unwrap();
+    assert_eq!(results["cards"].as_array().unwrap().len(), 6, "{results}");
+}
