@@ -2,6 +2,7 @@
 //! programs.
 
 use std::{
+    collections::HashSet,
     fs,
     io::{self, Write},
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, UdpSocket},
@@ -25,9 +26,9 @@ use polybook::{
     openings::OpeningFilter,
     serve::{
         BookFile, Cache, CachedIndex, IndexProgress, Indexing, Listening, Log, Origin, Served,
-        ServedRepertoire, Server, Stop, host_name, stored_color,
+        ServedRepertoire, Server, Stop, host_name, source_name, stored_color,
     },
-    storage::output::is_directory,
+    storage::output::{is_directory, is_regular_file},
 };
 
 use shakmaty::Color;
@@ -335,19 +336,41 @@ fn cannot_listen(address: SocketAddr, err: io::Error) -> anyhow::Error {
     }
 }
 
-/// Opens the repertoires that `--repertoire` names, and those that are stored in `--repertoire-dir`.
+/// Opens the repertoires that `--repertoire` names, and those that are stored in `--repertoire-dir`. Returns an error if
+/// two of them have the same name and side.
 fn repertoires(args: &Args, context: Context) -> anyhow::Result<Vec<ServedRepertoire>> {
     let mut files = args.repertoire.clone();
     if let Some(directory) = &args.repertoire_dir {
         let problem = || format!("cannot read {}", directory.display());
         for entry in fs::read_dir(directory).with_context(problem)? {
             let path = entry.with_context(problem)?.path();
-            files.extend(stored_color(&path).map(|color| (path, color)));
+            let Some(color) = stored_color(&path) else {
+                continue;
+            };
+            // Opening a pipe would block the thread.
+            if is_regular_file(&path)? {
+                files.push((path, color));
+            } else {
+                let name = path.display();
+                context.say(&format!(
+                    "warning: {name} is left out, because it is not a file\n"
+                ));
+            }
         }
         files[args.repertoire.len()..].sort_by(|(one, _), (other, _)| one.cmp(other));
     }
     if files.is_empty() {
         return Ok(Vec::new());
+    }
+    let mut names = HashSet::new();
+    for (path, color) in &files {
+        let name = source_name(path);
+        if !names.insert((name.clone(), *color)) {
+            let problem = format!(
+                "two repertoires for {color} have the name \"{name}\": rename one of the files"
+            );
+            return Err(Usage(problem).into());
+        }
     }
     let opener = Opener::with_defaults(&args.untagged, context)?;
     let opened = files.iter().map(|(path, color)| {
@@ -413,7 +436,7 @@ fn sources<'a>(args: &'a Args, cache: Option<&Cache>) -> anyhow::Result<Vec<Serv
             );
             return Err(Error::file(path, problem).into());
         }
-        let name = polybook::serve::source_name(path);
+        let name = source_name(path);
         if sources.iter().any(|source| source.name == name) {
             let problem = format!("two sources have the name \"{name}\": rename one of the files");
             return Err(Usage(problem).into());

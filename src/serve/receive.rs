@@ -1,13 +1,18 @@
 //! Receives repertoires from visitors, who drop a file on the web page or build a repertoire there.
 
 use std::{
+    fs,
     path::Path,
-    sync::{Arc, atomic::AtomicBool},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use axum::{Extension, extract, extract::State, response::Response};
 use serde::Serialize;
 use shakmaty::Color;
+use unicode_normalization::UnicodeNormalization;
 
 use super::{
     Parameters, Refusal, ServedRepertoire,
@@ -21,6 +26,7 @@ use super::{
     uploads::{MAX_KEPT, Uploads},
 };
 use crate::{
+    error::Error,
     explore::repertoire::{OpenOptions, OpenedSource},
     formats::book::is_book_or_empty,
     games::pgn::NO_GAME,
@@ -37,16 +43,18 @@ pub(super) const RECEIVE_PARAMETERS: [&str; 2] = ["name", "side"];
 /// The names of the parameters that a request for a visitor's own repertoires accepts.
 pub(super) const SENT_PARAMETERS: [&str; 1] = ["id"];
 
-/// The maximum number of characters in the name of a repertoire.
-const MAX_NAME: usize = 60;
+/// The maximum length of a repertoire's name in bytes. Many file systems allow 255 bytes for the name of a file, which
+/// also contains the side and the ending of the results of practice.
+const MAX_NAME: usize = 120;
 
 /// Returns the name for a repertoire whose file is called `file`: its letters, digits, spaces, hyphens and underscores
-/// up to the first dot. Returns `repertoire` if there are none.
+/// up to the first dot. A letter with accents is one character. Returns `repertoire` if there are none.
 fn name_of(file: &str) -> String {
     let stem = file.rsplit(['/', '\\']).next().unwrap_or_default();
     let stem = stem.split('.').next().unwrap_or_default();
     let kept = |c: &char| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_');
-    let name: String = stem.chars().filter(kept).take(MAX_NAME).collect();
+    let name: String = stem.nfc().filter(kept).collect();
+    let name = &name[..name.floor_char_boundary(MAX_NAME)];
     match name.trim() {
         "" => "repertoire".to_owned(),
         name => name.to_owned(),
@@ -132,8 +140,7 @@ fn open(
                 of_start.any(|one| one.color == color && one.name == name)
             };
             let (path, _) = app.uploads.store(&name, color, bytes, &is_taken)?;
-            let known = opened(&path, None, stop)?;
-            ServedRepertoire::new(&path, color, known)?.sent_by_visitor(id, None)
+            open_stored(&path, color, stop)?.sent_by_visitor(id, None)
         }
     };
     let served = Arc::new(served);
@@ -144,6 +151,26 @@ fn open(
     });
     app.uploads.keep(visitor, served);
     received
+}
+
+/// Opens the repertoire that was stored at `path`. If this fails or if `stop` is set, removes the file, because the
+/// visitor is told that the repertoire was not received.
+fn open_stored(
+    path: &Path,
+    color: Color,
+    stop: &Arc<AtomicBool>,
+) -> Result<ServedRepertoire, Refusal> {
+    let open = || {
+        let served = ServedRepertoire::new(path, color, opened(path, None, stop)?)?;
+        if stop.load(Ordering::Relaxed) {
+            return Err(Error::Interrupted.into());
+        }
+        Ok(served)
+    };
+    open().inspect_err(|_| {
+        // The visitor gets the first error.
+        let _ = fs::remove_file(path);
+    })
 }
 
 fn not_for(color: Color) -> Refusal {
@@ -212,9 +239,38 @@ mod tests {
             ("..", "repertoire"),
             ("", "repertoire"),
             ("<script>\u{202e}\0.pgn", "script"),
+            ("a\u{300} la carte.pgn", "\u{e0} la carte"),
         ] {
             assert_eq!(name_of(file), name);
         }
-        assert_eq!(name_of(&"a".repeat(1000)).len(), MAX_NAME);
+        for letter in ["a", "Ж", "棋", "𐐷"] {
+            assert_eq!(name_of(&letter.repeat(1000)).len(), MAX_NAME, "{letter}");
+        }
+        assert_eq!(name_of(&format!("a{}", "棋".repeat(1000))).len(), 118);
+    }
+
+    #[test]
+    fn a_stored_file_is_removed_if_the_visitor_does_not_wait_for_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let opened = |name: &str, text: &[u8], is_stopped| {
+            let path = dir.path().join(name);
+            fs::write(&path, text).unwrap();
+            let stop = Arc::new(AtomicBool::new(is_stopped));
+            let served = open_stored(&path, Color::White, &stop);
+            assert_eq!(path.exists(), served.is_ok());
+            served.is_ok()
+        };
+        // A record of a book: 1. e4 in the start position.
+        let book = [
+            0x46, 0x3b, 0x96, 0x18, 0x16, 0x91, 0xfc, 0x9c, 0x03, 0x1c, 0, 1, 0, 0, 0, 0,
+        ];
+        for (name, text) in [
+            ("a.white.repertoire", &b"1. e4 *"[..]),
+            ("b.white.repertoire", &book),
+        ] {
+            assert!(opened(name, text, false), "{name}");
+            assert!(!opened(name, text, true), "{name}");
+        }
+        assert!(!opened("c.white.repertoire", b"x", false));
     }
 }

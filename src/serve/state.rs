@@ -499,7 +499,7 @@ impl AppState {
     /// Returns the validator (`ETag`) of a response from the index. It is a hash of the request and of everything else
     /// that determines the response.
     pub(super) fn etag(&self, key: &CacheKey) -> HeaderValue {
-        etag_of(&(self.identity, self.uploads.shared().len(), key))
+        etag_of(&(self.identity, self.uploads.stored(), key))
     }
 
     /// Returns the kind of thread on which a request for a position is answered. This is the thread of the connection

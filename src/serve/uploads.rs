@@ -12,7 +12,7 @@ use shakmaty::Color;
 use super::{Refusal, ServedRepertoire, queue::Visitor};
 use crate::{
     error::{At, Result},
-    storage::output::{AtomicFile, BufferedFile, TemporaryDir},
+    storage::output::{AtomicFile, BufferedFile, TemporaryDir, is_regular_file},
     task,
 };
 
@@ -26,13 +26,19 @@ pub(super) const MAX_KEPT: [usize; 2] = [8, 4];
 /// The maximum number of files in the directory for repertoires.
 const MAX_FILES: usize = 200;
 
+/// The maximum total size of the repertoires in the directory, in bytes. The server keeps all of them in memory, where
+/// each takes at most about 20 times the size of its file.
+const MAX_BYTES: u64 = 16 << 20;
+
 /// The repertoires that visitors have sent.
 pub(super) struct Uploads {
     /// The repertoires, each with the visitor who sent it. The newest one is at the end.
     kept: Mutex<Vec<(Visitor, Arc<ServedRepertoire>)>>,
-    /// The repertoires in the directory that visitors have sent since the server was started, without their secrets.
-    /// There are at most [`MAX_FILES`], because each has a file.
-    shared: Mutex<Vec<Arc<ServedRepertoire>>>,
+    /// The paths of all files that visitors have stored in the directory since the server was started, and their
+    /// repertoires, without secrets. The total size of the repertoires is limited by [`MAX_BYTES`], because one whose
+    /// file was deleted is replaced by `None`. No other repertoire gets its path, because caches may contain responses
+    /// about it.
+    shared: Mutex<Vec<(PathBuf, Option<Arc<ServedRepertoire>>)>>,
     /// Whether visitors can practise shared repertoires.
     shares_practice: bool,
     /// The directory in which the files are stored, or `None` if they are removed when the server ends.
@@ -53,7 +59,15 @@ impl Uploads {
 
     /// Returns the repertoires that visitors have sent since the server was started, if all visitors can request them.
     pub(super) fn shared(&self) -> Vec<Arc<ServedRepertoire>> {
-        task::lock(&self.shared).clone()
+        let shared = task::lock(&self.shared);
+        let served = shared.iter().filter_map(|(_, served)| served.clone());
+        served.collect()
+    }
+
+    /// Returns the number of repertoires that visitors have stored since the server was started. The result of
+    /// [`shared`](Uploads::shared) changes only together with this number.
+    pub(super) fn stored(&self) -> usize {
+        task::lock(&self.shared).len()
     }
 
     /// Returns the repertoire with the secret `id`.
@@ -63,12 +77,21 @@ impl Uploads {
         found.map(|(_, sent)| Arc::clone(sent))
     }
 
-    /// Keeps a repertoire that `visitor` sent, and removes the oldest ones if there are too many. If all clients run on
-    /// this machine, they are one visitor, for which only the limit for all visitors applies.
+    /// Keeps a repertoire that `visitor` sent, and removes the oldest ones if there are too many, and shared ones whose
+    /// files were deleted. If all clients run on this machine, they are one visitor, for which only the limit for all
+    /// visitors applies.
     pub(super) fn keep(&self, visitor: Visitor, sent: Arc<ServedRepertoire>) {
-        if self.directory.is_some() {
-            let shared = sent.for_all_visitors(self.shares_practice);
-            task::lock(&self.shared).push(Arc::new(shared));
+        if let Some(directory) = &self.directory {
+            let path = directory.join(file_name(&sent.name, sent.color));
+            let served = Arc::new(sent.for_all_visitors(self.shares_practice));
+            let mut shared = task::lock(&self.shared);
+            for (path, served) in &mut *shared {
+                // If the file cannot be examined, it may still exist.
+                if matches!(is_regular_file(path), Ok(false)) {
+                    *served = None;
+                }
+            }
+            shared.push((path, Some(served)));
         }
         let mut kept = task::lock(&self.kept);
         kept.push((visitor, sent));
@@ -84,8 +107,13 @@ impl Uploads {
     }
 
     /// Writes a repertoire to a new file. The repertoire is called `name`, or a similar name if `is_taken` returns
-    /// `true` for this name. Returns the path of the file, and the temporary directory that contains it unless files
-    /// are stored permanently.
+    /// `true` for this name or if another repertoire was stored under it since the server was started. Returns the path
+    /// of the file, and the temporary directory that contains it unless files are stored permanently.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error response if the directory contains too many or too large files, or if the file cannot be
+    /// written.
     pub(super) fn store(
         &self,
         name: &str,
@@ -100,7 +128,16 @@ impl Uploads {
         // Two requests must not choose the same name.
         let _kept = task::lock(&self.kept);
         let path = match (&self.directory, &temporary) {
-            (Some(directory), _) => free_path(directory, name, color, is_taken)?,
+            (Some(directory), _) => {
+                check_space(directory, bytes.len() as u64)?;
+                let shared = task::lock(&self.shared);
+                let mut paths = names(name)
+                    .filter(|name| !is_taken(name))
+                    .map(|name| directory.join(file_name(&name, color)));
+                let free = paths
+                    .find(|path| !path.exists() && shared.iter().all(|(stored, _)| stored != path));
+                free.expect("few of many names are taken")
+            }
             (None, Some(temporary)) => temporary.path().join(file_name(name, color)),
             (None, None) => unreachable!("without a directory, there is a temporary one"),
         };
@@ -125,27 +162,29 @@ pub fn stored_color(path: &Path) -> Option<Color> {
     color.parse().ok()
 }
 
-/// Returns a path in `directory` for a new file, whose name begins with `name`. `is_taken` returns `true` for the names
-/// of other repertoires.
-fn free_path(
-    directory: &Path,
-    name: &str,
-    color: Color,
-    is_taken: &dyn Fn(&str) -> bool,
-) -> Result<PathBuf, Refusal> {
-    let files = fs::read_dir(directory).at(directory, "read")?.count();
-    if files >= MAX_FILES {
+/// Checks that the directory for repertoires has space for another one of `size` bytes.
+fn check_space(directory: &Path, mut size: u64) -> Result<(), Refusal> {
+    let mut files = 1;
+    for entry in fs::read_dir(directory).at(directory, "read")? {
+        let path = entry.at(directory, "read")?.path();
+        files += 1;
+        if stored_color(&path).is_some() {
+            // Another program may have deleted the file in the meantime.
+            size += fs::metadata(&path).map_or(0, |file| file.len());
+        }
+    }
+    if files > MAX_FILES || size > MAX_BYTES {
         return Err(Refusal::bad(
             "the directory for repertoires is full: remove files that you do not need",
         ));
     }
-    let names = (2..).map(|number| format!("{name} {number}"));
-    let names = std::iter::once(name.to_owned()).chain(names);
-    let mut paths = names
-        .filter(|name| !is_taken(name))
-        .map(|name| directory.join(file_name(&name, color)));
-    let free = paths.find(|path| !path.exists());
-    Ok(free.expect("a directory with few files lacks one of many names"))
+    Ok(())
+}
+
+/// Returns `name` and then similar names.
+fn names(name: &str) -> impl Iterator<Item = String> {
+    let others = (2..).map(move |number| format!("{name} {number}"));
+    std::iter::once(name.to_owned()).chain(others)
 }
 
 #[cfg(test)]
@@ -175,13 +214,24 @@ mod tests {
         ] {
             assert_eq!(stored_color(other.as_ref()), None);
         }
+        let assert_full = || {
+            let refusal = store().unwrap_err();
+            assert!(
+                refusal.text().contains("remove files that you do not need"),
+                "{refusal:?}"
+            );
+        };
+        // The server keeps all repertoires in memory.
+        let large = dir.path().join("large.black.repertoire");
+        let file = fs::File::create(&large).unwrap();
+        file.set_len(MAX_BYTES - 3 * 7).unwrap();
+        assert_full();
+        file.set_len(MAX_BYTES - 4 * 7).unwrap();
+        store().unwrap();
+        fs::remove_file(large).unwrap();
         for number in 0..MAX_FILES {
             fs::write(dir.path().join(number.to_string()), "").unwrap();
         }
-        let refusal = store().unwrap_err();
-        assert!(
-            refusal.text().contains("remove files that you do not need"),
-            "{refusal:?}"
-        );
+        assert_full();
     }
 }

@@ -526,6 +526,7 @@ fn advice_about_the_start_of_the_server_works() {
     let dir = dir.path();
     fs::create_dir(dir.join("copy")).unwrap();
     fs::copy(dir.join("en.pgn"), dir.join("copy/duel.pgn")).unwrap();
+    fs::copy(dir.join("mine.pgn"), dir.join("copy/mine.v2.pgn")).unwrap();
     for (refused, advice, steps, served) in [
         (
             "en.pgn --listen 8040",
@@ -562,6 +563,12 @@ fn advice_about_the_start_of_the_server_works() {
             "two sources have the name \"duel\": rename one of the files",
             "mv copy/duel.pgn copy/other.pgn",
             "duel.pgn copy/other.pgn",
+        ),
+        (
+            "en.pgn --repertoire mine.pgn:white --repertoire copy/mine.v2.pgn:white",
+            "two repertoires for white have the name \"mine\": rename one of the files",
+            "mv copy/mine.v2.pgn copy/mine2.pgn",
+            "en.pgn --repertoire mine.pgn:white --repertoire copy/mine2.pgn:white --repertoire copy/mine2.pgn:black",
         ),
         (
             "pgns",

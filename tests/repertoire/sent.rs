@@ -445,6 +445,74 @@ fn a_directory_keeps_repertoires_and_results_for_the_next_start() {
     assert!(error.contains("none"), "{error}");
 }
 
+/// Returns the names of the repertoires for White that the server lists.
+fn listed(served: &Served) -> Vec<String> {
+    let about = served.json("/about");
+    let names = about["repertoires"].as_array().unwrap().iter();
+    Vec::from_iter(names.map(|one| one["name"].as_str().unwrap().to_owned()))
+}
+
+#[test]
+fn no_two_repertoires_for_a_side_have_the_same_name() {
+    let dir = temp();
+    let dir = dir.path();
+    write(dir, "games.pgn", GAMES);
+    fs::create_dir(dir.join("kept")).unwrap();
+    write(dir, "mine.pgn", "1. d4 *\n");
+    write(dir, "mine.v2.pgn", "1. e4 *\n");
+    write(dir, "kept/mine.white.repertoire", "1. e4 *\n");
+    let clash = "two repertoires for white have the name \"mine\": rename one of the files";
+    for others in [
+        "--repertoire mine.v2.pgn:white",
+        "--repertoire mine.pgn:white",
+        "--repertoire-dir kept",
+    ] {
+        let line = format!("serve games.pgn --repertoire mine.pgn:white {others}");
+        let error = fails(dir, &*line, 2);
+        assert!(error.contains(clash), "{error}");
+    }
+    let served = Served::start(
+        dir,
+        "games.pgn -q --repertoire mine.pgn:black --repertoire-dir kept",
+    );
+    // A name that was in use stays taken until the next start, because browsers may have stored answers.
+    for (name, files) in [
+        ("mine 2", ["mine", "mine 2"]),
+        ("mine 3", ["mine", "mine 3"]),
+    ] {
+        let about = sent(&served, "mine.pgn", b"1. c4 *");
+        assert_eq!(about["name"], name);
+        assert_eq!(listed(&served)[1..], files, "{about}");
+        let of = format!("repertoire={}&side=white", name.replace(' ', "%20"));
+        let report = served.json(&format!("/repertoire?{of}"));
+        assert_eq!(report["repertoires"][0]["moves"][0]["san"], "c4");
+        let pgn = served.get(&format!("/repertoire.pgn?{of}"));
+        assert!(pgn.text().contains("1. c4"), "{}", pgn.text());
+        let right = practised(&served, &format!("{of}&answer=c4"));
+        assert_eq!(right["graded"]["right"], true, "{right}");
+        let file = dir.join(format!("kept/{name}.white.repertoire"));
+        fs::remove_file(file).unwrap();
+    }
+}
+
+#[test]
+fn long_names_of_files_are_shortened() {
+    let dir = temp();
+    let dir = dir.path();
+    write(dir, "games.pgn", GAMES);
+    fs::create_dir(dir.join("kept")).unwrap();
+    let served = Served::start(dir, "games.pgn -q --repertoire-dir kept");
+    // A letter of four bytes.
+    let name = "%F0%90%90%B7".repeat(60);
+    for expected in [30, 32] {
+        let about = sent(&served, &name, b"1. e4 e5 2. Nf3 *");
+        let stored = about["name"].as_str().unwrap();
+        assert_eq!(stored.chars().count(), expected, "{about}");
+        let id = about["id"].as_str().unwrap();
+        practised(&served, &format!("repertoire={id}&side=white&answer=e4"));
+    }
+}
+
 /// The file of both sides has one file of results.
 #[test]
 fn simultaneous_answers_are_all_recorded() {
@@ -474,4 +542,21 @@ fn simultaneous_answers_are_all_recorded() {
     let results = fs::read_to_string(dir.join("both.pgn.practice.json")).unwrap();
     let results: Value = serde_json::from_str(&results).unwrap();
     assert_eq!(results["cards"].as_array().unwrap().len(), 6, "{results}");
+}
+
+/// Opening a pipe that no program writes to blocks the thread.
+#[cfg(unix)]
+#[test]
+fn only_files_in_the_directory_are_repertoires() {
+    let dir = temp();
+    let dir = dir.path();
+    write(dir, "games.pgn", GAMES);
+    fs::create_dir_all(dir.join("kept/a.white.repertoire")).unwrap();
+    crate::common::make_fifo(&dir.join("kept/b.white.repertoire"));
+    std::os::unix::fs::symlink("none", dir.join("kept/c.white.repertoire")).unwrap();
+    write(dir, "kept/d.white.repertoire", "1. e4 *\n");
+    let served = Served::start(dir, "games.pgn -q --repertoire-dir kept");
+    assert_eq!(listed(&served), ["d"]);
+    let about = sent(&served, "b.pgn", b"1. e4 *");
+    assert_eq!(about["name"], "b 2");
 }
