@@ -236,6 +236,11 @@ const tests = {
     await page.fill("#filters [name=player]", "morph");
     await page.click("#filters [role=option]:has-text('Morphy, Paul')");
     assert.equal(await page.inputValue("#filters [name=player]"), "Morphy, Paul");
+    // Enter takes no similar name.
+    await page.fill("#filters [name=player]", "mrophy");
+    await page.waitForSelector("#filters [role=option]");
+    await page.keyboard.press("Enter");
+    await page.waitForSelector("#filters .wrong:has-text('Choose one of the names, such as Morphy, Paul.')");
     await page.fill("#filters [name=player]", "nobody at all");
     await page.keyboard.press("Tab");
     await page.waitForSelector("#filters [name=player][aria-invalid=true]");

@@ -222,6 +222,13 @@ const tests = {
     await page.keyboard.press("m");
     assert.deepEqual(await texts(page, "#me .names li > span"), ["Ann"]);
     const input = page.locator("#me input");
+    // Enter takes no similar name in place of a name that is in the list.
+    await input.fill("ann");
+    await page.locator("#me .message:has-text('Already in the list: Ann. Similar names:')").waitFor();
+    assert.equal(await page.locator("#me [aria-selected=true]").count(), 0);
+    await page.keyboard.press("Enter");
+    await page.locator("#me .wrong:has-text('Already in the list: Ann.')").waitFor();
+    assert.deepEqual(await texts(page, "#me .names li > span"), ["Ann"]);
     // Two names that played against each other are two players.
     const together = (other) => api(`/games?player=Ann&opponent=${other}&limit=0`);
     assert.ok((await together("Dora")).total > 0);

@@ -236,7 +236,7 @@ export class FiltersDialog {
       if (text === given() || !wanted || code(text)) return [];
       const found = await asked(wanted, 6, signal);
       const isNear = found.every(({ distance }) => distance > 0);
-      const options = found.map((one) => ({ content: marked(one.name, wanted), more: suggestionWords(one), take: () => take(valueOf(one), more !== undefined) }));
+      const options = found.map((one) => ({ content: marked(one.name, wanted), more: suggestionWords(one), isSimilar: one.distance > 0, take: () => take(valueOf(one), more !== undefined) }));
       return [{ message: isNear ? `No ${kind} “${wanted}”.${found.length ? " Did you mean:" : ""}` : "", options }];
     };
     const check = async (/** @type {string} */ text) => {

@@ -4,13 +4,13 @@
 import { ask, suggestions, words } from "./api.js";
 import { button, byId, dialogTop, div, fill, icon, make, on, p, small, span } from "./dom.js";
 import { say } from "./elements.js";
-import { counted } from "./format.js";
-import { myNames, setMyNames } from "./me.js";
+import { counted, folded } from "./format.js";
+import { isMe, myNames, setMyNames } from "./me.js";
 import { go } from "./navigation.js";
 import { countGames } from "./requests.js";
 import { suggestionWords } from "./search.js";
 import { session } from "./session.js";
-import { joined, put, sourceOnly } from "./state.js";
+import { joined, nameText, put, sourceOnly } from "./state.js";
 import { Combobox, marked } from "./suggest.js";
 
 /** @typedef {import("./api.js").Facets} Facets */
@@ -79,15 +79,23 @@ function change(names, news) {
 }
 
 /**
+ * Says which names of the user contain all words of a text. Returns an empty string if none does.
+ * @param {string} text
+ */
+function listed(text) {
+  const names = myNames().filter((name) => folded(text).split(/[\s,]+/).every((word) => folded(name).includes(word)));
+  return names.length ? `Already in the list: ${nameText(joined(names))}.` : "";
+}
+
+/**
  * Suggests names that are not in the list yet.
  * @param {string} text
  * @param {AbortSignal} signal
  */
 async function find(text, signal) {
-  const mine = myNames();
-  const found = await suggestions("player", text, session.view.filters.source, 6, signal, mine);
-  const options = found.filter(({ name }) => !mine.includes(name)).map((one) => ({ content: marked(one.name, text), more: `${suggestionWords(one)}${one.met ? ` · ${counted(one.met)} against you` : ""}`, take: () => void add(one.name) }));
-  return [{ message: options.length ? "" : `No other player is called “${text}”.`, options }];
+  const found = await suggestions("player", text, session.view.filters.source, 6, signal, myNames());
+  const options = found.filter(({ name }) => !isMe(name)).map((one) => ({ isSimilar: one.distance > 0 || isMe(text), content: marked(one.name, text), more: `${suggestionWords(one)}${one.met ? ` · ${counted(one.met)} against you` : ""}`, take: () => void add(one.name) }));
+  return [{ message: [listed(text), options.length ? options[0]?.isSimilar && "Similar names:" : `No other player is called “${text}”.`].filter(Boolean).join(" "), options }];
 }
 
 /**
@@ -127,15 +135,18 @@ export async function addAll(names) {
 async function tryAdd(text) {
   const { source } = session.view.filters;
   const found = (await suggestions("player", text, source, 1, undefined, myNames())).find(({ name }) => name.toLowerCase() === text.toLowerCase());
-  if (!found) return `No player has the whole name “${text}”.`;
+  if (!found) return listed(text) || `No player has the whole name “${text}”.`;
+  if (isMe(found.name)) {
+    warn(listed(found.name));
+    return "";
+  }
   for (const other of found.met ? myNames() : []) {
     const together = new URLSearchParams({ player: found.name, opponent: other, ...(source && { source }) });
     const games = await countGames(together, AbortSignal.timeout(5000));
     if (games) return `${found.name} and ${other} played ${counted(games)} against each other, so they are two players.`;
   }
   // The user may have changed the names in the meantime.
-  const mine = myNames();
-  if (!mine.includes(found.name)) change([...mine, found.name], `Added ${found.name}. ${counted(found.games)}`);
+  change([...myNames(), found.name], `Added ${found.name}. ${counted(found.games)}`);
   return "";
 }
 

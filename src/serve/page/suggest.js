@@ -11,6 +11,7 @@ import { folded } from "./format.js";
  * @property {Child[]} content
  * @property {string} more
  * @property {() => void} take
+ * @property {boolean} [isSimilar] Whether the name only resembles the typed text. It is taken only if the user chooses it.
  */
 /** @typedef {{ heading?: string, message?: string, options: Option[] }} Group */
 
@@ -109,7 +110,7 @@ export class Combobox {
     fill(this.#box, ...rows);
     this.#box.hidden = rows.length === 0;
     this.#input.setAttribute("aria-expanded", String(rows.length > 0));
-    this.#choose(this.#options.length ? 0 : -1);
+    this.#choose(this.#options.length && !this.#options[0]?.isSimilar ? 0 : -1);
   }
 
   /** @param {number} index */
@@ -137,7 +138,7 @@ export class Combobox {
     const count = this.#options.length;
     if (step && count) {
       event.preventDefault();
-      this.#choose((this.#chosen + step + count) % count);
+      this.#choose((Math.max(this.#chosen, step < 0 ? 0 : -1) + step + count) % count);
     } else if (event.key === "Enter") {
       const text = this.#input.value.trim();
       event.preventDefault();
