@@ -18,6 +18,8 @@ import { Combobox, marked } from "./suggest.js";
 
 /** The time in milliseconds that the choice must stay unchanged before its games are counted. */
 const PAUSE = 150;
+/** The ratio of the numbers of games above which the user must choose between two spellings of a name. */
+const MANY = 9;
 /** ECO codes and ranges, such as "B90", "B90-B99" and "B". */
 const CODES = /^[A-E]\d{0,2}(-[A-E]\d{0,2})?$/;
 
@@ -254,10 +256,14 @@ export class FiltersDialog {
       const found = typeof answer === "string" ? [] : answer;
       // A similar name may be that of another player.
       const [only, other] = found.filter(({ distance }) => !distance);
-      const exact = found.find((one) => one.name.toLowerCase() === wanted.toLowerCase()) ?? (other ? undefined : only);
+      const whole = found.find((one) => one.name.toLowerCase() === wanted.toLowerCase());
+      // Most games of the player may have a shorter spelling, such as "Carlsen,M".
+      const larger = kind === "player" && only && found.find(({ distance, games }) => distance === 1 && games > MANY * only.games);
+      const exact = whole ?? (other || larger ? undefined : only);
       if (exact) return take(valueOf(exact), more !== undefined);
       const none = typeof answer === "string" ? answer : `No ${kind} is called “${wanted}”.`;
-      complain(input, found[0] ? `Choose one of the names, such as ${found[0].name}.` : none);
+      const offered = only && larger ? [only, larger].map(({ name, games }) => `${name} (${counted(games)})`).join(" or ") : found[0]?.name;
+      complain(input, offered ? `Choose one of the names, such as ${offered}.` : none);
       this.#count();
     };
     const later = (/** @type {string} */ text) => {
