@@ -202,6 +202,11 @@ const tests = {
     await page.click("text=Years");
     await field.fill("1985-05-03");
     assert.match(await text(page, "#filters .years .note"), /Days are ignored: from May 1985/);
+    await field.fill("2100");
+    await page.fill("#filters [name=until]", "1985");
+    assert.match(await text(page, "#filters .years .note"), /This is read as 1985 to 2100\. The last game was played in \d+, so games up to/);
+    await page.fill("#filters [name=until]", "");
+    assert.match(await text(page, "#filters .years .note"), /so only games without a date remain/);
     await field.fill("soon");
     assert.match(await text(page, "#filters .years .note"), /“soon” is not a date/);
     assert.ok(await page.locator("#filters .bottom .main").isDisabled());

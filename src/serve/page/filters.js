@@ -551,13 +551,13 @@ class Years {
       if (isBad) wrong ||= `“${typed}” is not a date: write 2015, 2015-05 or May 2015.`;
       if (!month) continue;
       if (/\d{1,4}\D+\d{1,2}\D+\d{1,4}/.test(typed)) notes.push(`Days are ignored: ${side === "since" ? "from" : "to"} ${dateWords(month)}.`);
-      const year = Number(month.slice(0, 4));
-      if (side === "until" && year > last) notes.push(`The last game was played in ${last}, so games up to ${last} are shown.`);
-      if (side === "since" && year < first) notes.push(`The first game was played in ${first}.`);
-      if (side === "since" && year > last) notes.push(`The last game was played in ${last}, so only games without a date remain.`);
     }
     const { since, until } = this.value;
     if (since && until && since !== this.#month("since")) notes.push(`This is read as ${dateWords(since)} to ${dateWords(until)}.`);
+    const [from = 0, to = 0] = [since, until].map((month) => Number(month.slice(0, 4)));
+    if (from > last) notes.push(`The last game was played in ${last}, so only games without a date remain.`);
+    else if (to > last) notes.push(`The last game was played in ${last}, so games up to ${last} are shown.`);
+    if (from && from < first) notes.push(`The first game was played in ${first}.`);
     this.isWrong = wrong !== "";
     this.#note.className = wrong ? "note wrong" : "note";
     fill(this.#note, ...(wrong || notes.length ? [icon("warn"), wrong || notes.join(" ")] : []));
