@@ -413,6 +413,13 @@ const failed = await run({
     assert.equal(await page.locator(".mark.wrong").count(), 1);
     assert.equal(await page.locator(".arrow").count(), 0);
     await page.keyboard.press("ArrowLeft");
+    // A text that is not a legal move does not count as the second try.
+    for (const text of ["zzz", "Nf6"]) {
+      await place.locator("input").fill(text);
+      await page.keyboard.press("Enter");
+      await said(`“${text}” is not a legal move. Try again.`);
+      assert.equal(await page.locator(".arrow").count(), 0);
+    }
     await place.locator("input").fill("d4");
     await page.keyboard.press("Enter");
     await said("The repertoire has e4. Play it to go on.");

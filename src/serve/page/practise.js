@@ -111,6 +111,7 @@ export async function answerMove(move) {
   if (missed?.graded) {
     // Only a move of the repertoire goes on.
     if (missed.graded.moves.some(isIt)) await goOn(missed, target);
+    else if (move && !played) draw(`“${move}” is not a legal move.`);
     else fail(move, target);
     return;
   }
@@ -220,7 +221,7 @@ function draw(problem = "") {
     if (event.key === "Escape") endPractice();
   });
   const said = missed
-    ? shown.length ? `The repertoire has ${shown.map(({ san }) => san).join(" or ")}. Play it to go on.` : "Not a move of the repertoire. Try again."
+    ? `${problem} ${shown.length ? `The repertoire has ${shown.map(({ san }) => san).join(" or ")}. Play it to go on.` : problem ? "Try again." : "Not a move of the repertoire. Try again."}`.trim()
     : problem || (graded?.right ? `${graded.played.san} is right. It comes again in ${counted(graded.days, "day")}.` : isNew ? "A new position." : "Your move.");
   const isPraised = graded?.right && !missed && !problem;
   const all = done + due + again + Math.min(fresh, current.fresh);
