@@ -96,6 +96,17 @@ const tests = {
     await context.close();
   },
 
+  async "an opponent is shown with the color against which the repertoire is, if there are games"() {
+    for (const [years, color] of [["since=2015", "white"], ["since=2011&until=2011", "black"]]) {
+      const { colors } = await api(`/facets?player=Dora&${years}`);
+      assert.ok(colors.black > colors.white);
+      const { page, context, faults } = await open(browser, url, `/?player=Dora&${years}`);
+      assert.equal(search(page).get("color"), color);
+      assert.deepEqual(faults, []);
+      await context.close();
+    }
+  },
+
   async "a preparation can be read in a narrow window"() {
     for (const viewport of [{ width: 320, height: 640 }, { width: 390, height: 844 }]) {
       const { page, context, faults } = await open(browser, url, "/?player=Carl&color=white&view=prepare&me=Ann", { viewport, hasTouch: true, isMobile: true });

@@ -64,8 +64,9 @@ export async function countColors(signal) {
 }
 
 /**
- * If the view names a player but no color, chooses the color with which the player has more games or, for the user, the color of all
- * repertoires. With both colors, the table would mix the player's own moves with the opponents' moves.
+ * If the view names a player but no color, chooses a color. With both colors, the table would mix the player's own moves with the
+ * opponents' moves. If all repertoires are for one color, the user gets this color, and an opponent the other one. Without games of
+ * this color, chooses the color with which the player has more games.
  * @param {AbortSignal} signal
  */
 export async function chooseColor(signal) {
@@ -74,7 +75,8 @@ export async function chooseColor(signal) {
   await countColors(signal);
   if (signal.aborted) return;
   const { colors, about } = session;
-  const [only, ...others] = isMe(filters.player) ? new Set(about.repertoires?.map((one) => one.color)) : [];
+  const isUser = isMe(filters.player);
+  const [only, ...others] = new Set(about.repertoires?.map((one) => ((one.color === "white") === isUser ? "white" : "black")));
   const color = only && !others.length && colors[only] ? only : colors.black > colors.white ? "black" : "white";
   session.view = { ...session.view, filters: { ...session.view.filters, color } };
 }
