@@ -231,7 +231,7 @@ function drawGame(counts, common, isInGame) {
  * @param {boolean} isStart
  */
 function drawTally(total, isStart) {
-  const { about, prepared, view } = session;
+  const { about, answer, prepared, view } = session;
   if (prepared) {
     const { theirs, yours } = prepared.here;
     fill(byId("tally"), b(number(theirs)), ` game${theirs === 1 ? "" : "s"} of ${nameText(view.filters.player)}, `, b(number(yours)), ` of ${otherPreparer() || "yours"}`, span("wide", ", without duplicates"));
@@ -242,7 +242,8 @@ function drawTally(total, isStart) {
   const isFiltered = narrowing(view.filters).length > 0 || view.variant !== "";
   const years = [...new Set(chosenSource()?.years ?? about.years)].join("–");
   // The table lacks games without moves and games that start from other positions.
-  const inTable = all === total ? "" : ` · ${number(total)} in the table`;
+  const without = all - total - (answer?.polybook.otherStarts ?? 0);
+  const inTable = all === total ? "" : without > 0 && about.variants?.standard === all ? ` · ${number(without)} without moves` : ` · ${number(total)} in the table`;
   // Some games were not indexed, because they could not be read or were filtered out. The page does not count them.
   const left = uncountedGames();
   const leftOut = left === 0 ? "" : ` · ${number(left)} more not counted`;
