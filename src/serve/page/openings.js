@@ -299,8 +299,9 @@ function sideOf(opening, average) {
  */
 function range(score, between, average, mark, side) {
   if (score === null || !between || average === null) return [];
-  // The average is in the middle, and half of the width is 30 percentage points.
-  const at = (/** @type {number} */ percent) => Math.max(0, Math.min(100, 50 + (50 / 30) * (percent - average)));
+  // The average is in the middle, and half of the width is 30 percentage points. Ends that are further away are outside, where the dot
+  // does not hide them.
+  const at = (/** @type {number} */ percent) => Math.max(-6, Math.min(106, 50 + (50 / 30) * (percent - average)));
   const line = span("average");
   // An end of the range that is further away from the average is drawn as an arrowhead, unless the dot is there.
   const ends = [between[0] < average - 30 && score >= average - 30 ? " cut-below" : "", between[1] > average + 30 && score <= average + 30 ? " cut" : ""];
