@@ -110,7 +110,7 @@ export function repertoireCard({ repertoire, gaps, isCurrent, ply, isOwn, edits,
   const state = !isKnown
     ? "This position is not in the repertoire."
     : covered
-      ? `An answer in ${Math.round(100 * covered.share)} of 100 games up to move ${Math.ceil(covered.ply / 2)}`
+      ? `An answer in ${wholePercent(covered.share)} of 100 games up to move ${Math.ceil(covered.ply / 2)}`
       : "";
   const following = next ? span({ title: next.moves }, " Next gap: ", ...unbroken(lastMove(next)), `, 1 game in ${often(next.oneIn)} (${counted(next.games)})`) : " There are no gaps left.";
   const texts = div("texts", p("", b(name), labelOf(repertoire).slice(name.length), ...tags.flatMap((text) => [" ", span("tag", text)])), p("quiet", ...(news && isCurrent ? [b(news), following] : [news || state])));
@@ -158,6 +158,14 @@ function coverage(gaps, ply) {
 }
 
 /**
+ * Returns a share as a whole percentage. Returns 100 only for all games.
+ * @param {number} share From 0 to 1.
+ */
+function wholePercent(share) {
+  return share < 1 ? Math.min(99, Math.round(100 * share)) : 100;
+}
+
+/**
  * Creates a ring that is partly filled, to show a share.
  * @param {number | undefined} share From 0 to 1, or undefined if it is not known yet.
  * @param {boolean} isCurrent Whether the share is that after the last edit.
@@ -169,7 +177,7 @@ function ring(share, isCurrent) {
   picture.append(circle("", undefined));
   if (share) picture.append(circle("covered", `${100 * share} 100`));
   if (!isCurrent) picture.classList.add("stale");
-  return div("ring", picture, span("", share === undefined ? "" : `${Math.round(100 * share)}%`));
+  return div("ring", picture, span("", share === undefined ? "" : `${wholePercent(share)}%`));
 }
 
 /**
