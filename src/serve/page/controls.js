@@ -81,7 +81,7 @@ function listenToKeys() {
     { keys: ["F"], does: "open the filters", act: () => openFilters() },
     { keys: ["m"], does: "open your names", act: openMe },
     { keys: ["b"], does: "make a book", act: () => void openBook("book") },
-    { keys: ["r"], does: "make a repertoire", act: () => void openBook("repertoire") },
+    { keys: ["r"], does: "make or open a repertoire", act: () => void openBook("repertoire") },
     { keys: ["g"], does: "go to the games, or to those of the selected opening", act: () => void goToGames() },
     { keys: ["t"], does: "show the mean time of each move, from the clocks in the games", act: toggleTimes },
     { keys: ["c"], does: "copy the link", act: () => void share() },

@@ -7,6 +7,7 @@ import { filterWords } from "./chips.js";
 import { b, button, copy, dialogTop, div, field, fill, icon, make, on, p, save, segments, small, span, unbroken } from "./dom.js";
 import { counted, fileName, number, percent, sum } from "./format.js";
 import { useRepertoire } from "./sent.js";
+import { blackBelow } from "./session.js";
 import { filterQuestion, put } from "./state.js";
 
 /** @typedef {import("./api.js").Answer} Answer */
@@ -67,7 +68,7 @@ export class BookDialog {
   open(kind, view, start) {
     this.#view = view;
     this.#answer = start;
-    Object.assign(this.#choice, { kind, side: view.filters.color ?? "both", format: usualFormat(kind) });
+    Object.assign(this.#choice, { kind, side: view.filters.color ?? (kind === "repertoire" && blackBelow() ? "black" : "both"), format: usualFormat(kind) });
     this.#build();
     fill(this.#problem);
     fill(this.#preview, "Counting…");
@@ -96,9 +97,10 @@ export class BookDialog {
     const sides = /** @type {[string, string][]} */ ([["white", "White"], ["black", "Black"], ["both", "Both sides"]]);
     fill(
       this.#form,
-      this.#chips,
       choice("kind", "Make", [["book", "A book"], ["repertoire", "A repertoire"]]),
       choice("side", "Moves of", sides.slice(0, isBook ? 3 : 2)),
+      ...(isBook ? [] : [field("file", "Your own repertoire", "a PGN file or a book, for the side above", this.#file())]),
+      this.#chips,
       field("depth", "Depth", "moves from the start", this.#number("depth", "Depth in moves", 1, 40)),
       ...(isBook
         ? [
@@ -107,7 +109,7 @@ export class BookDialog {
           ]
         : [
             field("reach", "Answer replies", "played in at least one game out of", this.#number("reach", "One game out of", 10, 1000)),
-            field("least", "Minimum games", "of each of your moves; 0: by the number of games", this.#number("least", "Minimum games of your moves", 0, 50)),
+            field("least", "Minimum games", "of each of your moves; 0 chooses it for you", this.#number("least", "Minimum games of your moves", 0, 50)),
             choice("by", "Own moves", [["games", "Most games"], ["score", "Best score"]]),
           ]),
       field(
@@ -121,7 +123,6 @@ export class BookDialog {
           (format) => this.#set({ format }),
         ),
       ),
-      ...(isBook ? [] : [field("file", "Your own repertoire", "a PGN file or a book, for the side above", this.#file())]),
     );
     this.#set({});
   }
