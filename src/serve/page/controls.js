@@ -152,7 +152,7 @@ function listen(keys) {
     dialogTop(dialog, "Keyboard and help"),
     div("body",
       make("dl", "", ...rows),
-      p("quiet", "The number next to a move counts the games that played it in this position. “+3” means that three more games reached the resulting position by another move order."),
+      p("quiet", "The number next to a move counts the games that played it in this position. “+3” means that three more games reached the resulting position by another move order. Below a bar, “after: 52% of 40” is the score of all 40 games that reached it by any move order."),
       toggle("keys", "Single-letter shortcuts", "", isOn(), (isOn) => store(isOn ? "on" : "off")),
     ),
   );
