@@ -392,6 +392,16 @@ fn a_removed_position_takes_along_what_only_it_led_to() {
         [("Bb5".to_owned(), 2)]
     );
     assert_eq!(weights(dir, "white.bin", "e4 e5 Bc4 Bc5"), []);
+    // White's move 2. d3 has the weight 0, so only a reply that the book does not play leads to the answer 2... d5.
+    let games = "1. e4 e5 2. Nf3 Nc6 1-0\n\n1. e4 e5 2. d3 d5 0-1\n";
+    fs::write(dir.join("games.pgn"), games).unwrap();
+    ok(dir, "make-book -q games.pgn --min-game 1 --bin mixed.bin");
+    assert_eq!(
+        weights(dir, "mixed.bin", "e4 e5 d3"),
+        [("d5".to_owned(), 2)]
+    );
+    ok(dir, "edit mixed.bin --in-place -q e4 --remove-position");
+    assert_eq!(weights(dir, "mixed.bin", "e4 e5 d3"), []);
 }
 
 #[test]

@@ -31,7 +31,8 @@ const MEMORY_PER_BYTE: usize = 32;
 #[command(after_help = "\
 --set gives a move a weight, as a number or as a percentage of all weights of its position. If the book does not contain the
 move, --set adds it. A move of weight 0 stays in the book, but programs that follow the weights never play it; --remove
-removes a move. --remove-position also removes all positions that can be reached only through the removed position.
+removes a move. --remove-position also removes all positions that can be reached only through the removed position. Moves that
+lead to it stay in the book.
 
 Each line of a script contains a position, as a FEN or as moves from the starting position, and the changes for this
 position. A line without a position continues with the position of the line before. A line that begins with # is a comment:
@@ -136,6 +137,11 @@ pub fn run(args: Args, context: Context) -> anyhow::Result<()> {
         plural(summary.removed_positions, "position"),
         plural(summary.entries, "entry")
     );
+    if summary.removed_positions > 0 {
+        text.push_str(&format!(
+            "{path}: moves that lead to removed positions stay in the book: remove them with --remove\n"
+        ));
+    }
     if summary.inexact > 0 {
         text.push_str(&format!(
             "{path}: the share of {} differs from the requested percentage by more than 1 %, because the largest \

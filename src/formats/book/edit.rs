@@ -3,7 +3,7 @@
 //! A [`Change`] applies to the moves of one position, and can be parsed from text. If a change requests a percentage
 //! for a move, the editor chooses weights so that the move gets this share of its position's total weight.
 
-use std::{cmp::Reverse, collections::BTreeMap, io::Write, path::Path, slice, str::FromStr};
+use std::{cmp::Reverse, collections::BTreeMap, io::Write, path::Path, str::FromStr};
 
 use rustc_hash::FxHashSet;
 use shakmaty::{Color, variant::VariantPosition};
@@ -18,9 +18,7 @@ use super::{
 use crate::{
     chess::position::{BookMove, Keyed, LineError, Variant, fen_of, key, read_move},
     error::{At, Error, Result},
-    formats::walk::{
-        MoveSource, Replies, SourceWrapper, TreeMove, shortest_lines, sources_of_all_lines,
-    },
+    formats::walk::{MoveSource, SourceWrapper, TreeMove, shortest_lines, sources_of_all_lines},
     progress::{FractionalProgress, Meter},
     storage::output::AtomicFile,
     storage::sort::{Memory, SpillingSet},
@@ -188,13 +186,13 @@ fn rewrite(
 /// The sets of position keys that are needed to find orphans. An orphan is a position that can be reached from a
 /// removed position, but no longer from the starting position. An edit also removes orphans.
 struct Orphans {
-    from_removed: SpillingSet,
+    from_removed: Vec<SpillingSet>,
     still_reached: Vec<SpillingSet>,
 }
 
 impl Orphans {
-    /// Finds two sets of positions: those that moves of `before`, the book before the removal, reach from the positions
-    /// in `removed`, and those that moves of `after`, the book without the positions in `removed`, still reach from the
+    /// Finds two sets of positions: those that lines of `before`, the book before the removal, reach from the positions
+    /// in `removed`, and those that lines of `after`, the book without the positions in `removed`, still reach from the
     /// starting position of `variant`.
     fn new(
         before: &Book,
@@ -204,39 +202,31 @@ impl Orphans {
         memory: &Memory,
         meter: &Meter,
     ) -> Result<Orphans> {
-        let share = memory.share(8);
-        let mut done = FractionalProgress::new(meter);
-        let moves = PlayableMoves::within(before, meter, memory.bytes / 4)?;
-        let from_removed =
-            reached_keys(&Replies(moves), removed, None, u16::MAX, &share, &mut done)?;
-        let mut done = [(); 3].map(|()| FractionalProgress::new(meter));
-        let moves = PlayableMoves::within(after, meter, memory.bytes / 4)?;
-        let closed = removed.iter().map(key).collect();
-        let start = [variant.start()];
-        let mut still_reached = Vec::new();
-        let sides = [None, Some(Color::White), Some(Color::Black)];
-        for ((source, side), done) in sources_of_all_lines(&moves)
-            .into_iter()
-            .zip(sides)
-            .zip(&mut done)
-        {
-            let source = HidingSource {
-                source,
-                closed: &closed,
-            };
-            still_reached.push(reached_keys(&source, &start, side, u16::MAX, &share, done)?);
-        }
+        let reached = |book, starts: &[VariantPosition], closed: &FxHashSet<u64>| {
+            let mut done = [(); 3].map(|()| FractionalProgress::new(meter));
+            let moves = PlayableMoves::within(book, meter, memory.bytes / 4)?;
+            let sides = [None, Some(Color::White), Some(Color::Black)];
+            let sources = sources_of_all_lines(&moves).into_iter().zip(sides);
+            let sets = sources.zip(&mut done).map(|((source, side), done)| {
+                let source = HidingSource { source, closed };
+                reached_keys(&source, starts, side, u16::MAX, &memory.share(8), done)
+            });
+            sets.collect::<Result<Vec<SpillingSet>>>()
+        };
         Ok(Orphans {
-            from_removed,
-            still_reached,
+            from_removed: reached(before, removed, &FxHashSet::default())?,
+            still_reached: reached(
+                after,
+                &[variant.start()],
+                &removed.iter().map(key).collect(),
+            )?,
         })
     }
 
     /// Returns `true` if the position with the key `key` is an orphan: it can be reached from a removed position, but
     /// no longer from the starting position.
     fn contains(&self, key: u64) -> Result<bool> {
-        Ok(contains(slice::from_ref(&self.from_removed), key)?
-            && !contains(&self.still_reached, key)?)
+        Ok(contains(&self.from_removed, key)? && !contains(&self.still_reached, key)?)
     }
 }
 
