@@ -1197,6 +1197,50 @@ fn filters_are_options() {
 }
 
 #[test]
+fn only_moves_of_the_named_player_are_played() {
+    let dir = temp();
+    let games = "[White \"Ann\"]\n[Black \"Bob\"]\n\n1. e4 e5 1-0\n\n[White \"Bob\"]\n[Black \"Ann\"]\n\n1. d4 d5 1-0\n";
+    fs::write(dir.path().join("games.pgn"), games).unwrap();
+    let index = "make-book -q games.pgn --explorer games.idx";
+    ok(dir.path(), index);
+    let moves_of = |options: &str, line: &str| {
+        let commands = format!("setoption name MultiPV value 9\nposition startpos{line}\ngo\n");
+        let output = fed(
+            dir.path(),
+            &format!("engine games.idx {options}"),
+            commands.as_bytes(),
+        );
+        let said = String::from_utf8(output.stdout).unwrap();
+        let moves = said.lines().filter_map(|line| line.split(" pv ").nth(1));
+        let moves = moves.map(|line| line[..4].to_owned()).collect::<Vec<_>>();
+        (moves.join(" "), said)
+    };
+    for (options, line, moves) in [
+        ("", "", "e2e4 d2d4"),
+        ("--player Ann", "", "e2e4"),
+        ("--player Ann", " moves d2d4", "d7d5"),
+        ("--player Ann", " moves e2e4", ""),
+        ("--player Ann --color black", " moves d2d4", "d7d5"),
+        ("--player Ann --color black", "", ""),
+        ("--opponent Ann", "", "d2d4"),
+    ] {
+        let (found, said) = moves_of(options, line);
+        let sorted = |moves: &str| {
+            let mut moves: Vec<_> = moves.split(' ').map(str::to_owned).collect();
+            moves.sort();
+            moves
+        };
+        assert_eq!(sorted(&found), sorted(moves), "{options}{line}: {said}");
+    }
+    let (_, said) = moves_of("--player Ann --color black", "");
+    let reason = "info string the filters select games in which the player has Black (Color)\n";
+    assert!(said.contains(reason), "{said}");
+    let error = fails(dir.path(), "engine games.pgn:white --player Ann", 2);
+    let says = "games.pgn:white is read as a repertoire: give the file without the color";
+    assert!(error.contains(says), "{error}");
+}
+
+#[test]
 fn python_chess_plays_from_it() {
     let Some(python) = python(&["chess"]) else {
         return;

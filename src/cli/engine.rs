@@ -37,7 +37,8 @@ use shakmaty::Color;
 A SOURCE is a Polyglot book, an OOBS database, an index, counts or a PGN file. The first source that knows a position answers,
 so give your own first. FILE:white or FILE:black is a source only for games in which the engine has this color; a PGN file
 is then read as a repertoire, with its variations. An index of a PGN file is kept in the cache of serve. ENGINE, with its
-arguments after --, plays in positions that no source knows; without it, the answer is bestmove (none).
+arguments after --, plays in positions that no source knows; without it, the answer is bestmove (none). --player plays only
+moves of the player, with White and with Black, and none of the player's opponents.
 
 A program that speaks UCI sets the options below under the names Play, Seed, MinScore, MinGames, Max Book Depth, Leave
 Before End, Fallback, Player, Color and so on. MultiPV sets how many moves an answer lists.
@@ -46,7 +47,7 @@ Examples:
   polybook engine book.bin
   polybook engine my.pgn:white masters.idx --min-score 45 -- stockfish
   polybook engine white.bin:white black.bin:black --max-book-depth 12
-  polybook engine games.pgn --player \"Carlsen, Magnus\" --color black")]
+  polybook engine games.pgn --player \"Carlsen,M\" -- stockfish")]
 pub struct Args {
     /// Books, OOBS databases, indexes, counts or PGN files, the most important first; with :white or :black after the
     /// name, only for this color
@@ -131,8 +132,20 @@ pub fn run(args: Args, context: Context) -> anyhow::Result<()> {
         .iter()
         .any(|(source, _)| matches!(source, EngineSource::Games(_)));
     if !args.filters.are_none() && !has_games {
-        let usage = "filters apply to games, but no source contains games: give an explorer's index or a PGN file";
-        return Err(Usage(usage.to_owned()).into());
+        let of_color = args.sources.iter().find(|source| {
+            let file = source.to_str().and_then(|text| with_side(text).ok());
+            file.is_some_and(|(file, _)| ending(&file) == "pgn")
+        });
+        let advice = match of_color {
+            Some(source) => format!(
+                "but {} is read as a repertoire: give the file without the color",
+                source.display()
+            ),
+            None => {
+                "but no source contains games: give an explorer's index or a PGN file".to_owned()
+            }
+        };
+        return Err(Usage(format!("filters apply to games, {advice}")).into());
     }
     let settings = Settings {
         play: args.play,

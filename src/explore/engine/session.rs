@@ -883,6 +883,13 @@ impl Session {
                 "the sources are used up to move {depth} (Max Book Depth)"
             ));
         }
+        let has_games = |(source, _): &(EngineSource, _)| matches!(source, EngineSource::Games(_));
+        if self.sources.iter().any(has_games) && self.settings.filters_as(pos.turn()).is_none() {
+            let color = (!pos.turn()).fold_wb("White", "Black");
+            return Some(format!(
+                "the filters select games in which the player has {color} (Color)"
+            ));
+        }
         let ends = self.sources.iter().find_map(|source| match source {
             (EngineSource::Games(explorer), _) => {
                 explorer.max_ply_before(&self.settings.filters, pos)
@@ -947,10 +954,10 @@ impl Session {
         }
         let read = match source {
             EngineSource::Moves(source) => source.moves(&Keyed::new(pos.clone())),
-            EngineSource::Games(explorer) => {
-                let settings = &self.settings;
-                played(explorer, settings.rules(), pos, &settings.filters)
-            }
+            EngineSource::Games(explorer) => match self.settings.filters_as(side) {
+                Some(filters) => played(explorer, self.settings.rules(), pos, &filters),
+                None => Ok(Vec::new()),
+            },
         };
         match read {
             Ok(moves) => Ok(moves),

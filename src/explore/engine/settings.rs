@@ -2,6 +2,8 @@
 
 use std::{fmt::Display, str::FromStr};
 
+use shakmaty::Color;
+
 use super::second_engine::SecondEngine;
 use crate::{
     chess::position::Variant,
@@ -84,7 +86,8 @@ pub struct Settings {
     pub multi_pv: usize,
     /// Whether the shares of wins, draws and losses are shown for each move.
     pub show_wdl: bool,
-    /// The filters that select the games of an index.
+    /// The filters that select the games of an index. If they name a player, the engine plays only this player's moves,
+    /// not the moves of the player's opponents.
     pub filters: Selection,
     /// The variant of the positions. Chess960 is standard chess with `is_chess960`.
     pub variant: Variant,
@@ -119,6 +122,14 @@ impl Settings {
             Variant::Standard if self.is_chess960 => Variant::Chess960,
             variant => variant,
         }
+    }
+
+    /// Returns the filters that select the games whose moves the engine plays as `side`. If the filters name a player,
+    /// the engine plays only the moves of this player, who must therefore have the color `side`. Returns `None` if the
+    /// filters require the other color of the player.
+    pub(super) fn filters_as(&self, side: Color) -> Option<Selection> {
+        let is_possible = self.filters.color.is_none_or(|color| color == side);
+        is_possible.then(|| self.filters.for_side(side))
     }
 }
 
