@@ -1098,7 +1098,8 @@ fn evaluations() {
         let error = fails(dir, &line.replace("{}", "s.pgn"), 1);
         assert!(error.contains("widen the range of --eval"), "{error}");
         assert!(
-            error.contains(" (1 without an evaluation): widen the range"),
+            error
+                .contains(" (1 without an evaluation, which polybook evals adds): widen the range"),
             "{error}"
         );
     }

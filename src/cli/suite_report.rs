@@ -191,6 +191,16 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
             output_name(out),
             plural(entries, "entry")
         ));
+        let dropped = report.exits.iter().filter(|exit| exit.is_one_sided);
+        let once = dropped
+            .filter(|exit| exit.pairs.0.iter().sum::<u64>() == 1)
+            .count();
+        if once > 0 {
+            context.say(&format!(
+                "{} left out after a single pair of games, which proves little: give --min-pairs 5\n",
+                plural(once as u64, "opening")
+            ));
+        }
     }
     if args.json {
         return print_json(&serde_json::to_value(&report)?);

@@ -405,7 +405,7 @@ pub(super) enum RangeCheck {
 pub(super) fn without_evaluation(count: u64) -> String {
     match count {
         0 => String::new(),
-        count => format!(" ({count} without an evaluation)"),
+        count => format!(" ({count} without an evaluation, which polybook evals adds)"),
     }
 }
 

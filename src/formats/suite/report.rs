@@ -379,8 +379,13 @@ impl SuiteFile {
             && let Some(input) = games.inputs.first()
             && results.order.iter().all(|players| players[0] != 0)
         {
+            let listed = results.names.iter().skip(1).take(MAX_LISTED_PLAYERS);
+            let listed = listed.map(|player| format!("{player:?}"));
+            let more = results.names.len() - 1 > MAX_LISTED_PLAYERS;
             let problem = Diagnosis::new(format!(
-                "{name:?} played no game with an opening of the suite"
+                "{name:?} played no game with an opening of the suite, but {}{} did",
+                listed.collect::<Vec<_>>().join(", "),
+                if more { " and others" } else { "" }
             ))
             .advise(Advice::option("give another name with {}", "first"));
             return Err(Error::file(input.path(), problem));
@@ -902,6 +907,9 @@ fn check_memory(results: &MatchCounts, games: &Games<'_>) -> Result<()> {
 /// An upper bound on the memory in bytes for one game of a match. Each game takes an entry in a list, which grows by
 /// doubling, and entries in the tables that are used to find pairs.
 const BYTES_PER_GAME: usize = 160;
+
+/// The maximum number of players that an error message lists.
+const MAX_LISTED_PLAYERS: usize = 5;
 
 /// An upper bound on the memory in bytes for the data of two players who played each other, not counting their games.
 const BYTES_PER_PAIR: usize = 384;
