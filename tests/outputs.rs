@@ -843,6 +843,42 @@ fn the_evaluations_of_lichess_are_not_replaced() {
     assert_ne!(fs::read_to_string(&path).unwrap(), line);
 }
 
+/// An index is lost without its PGN files, so these are never replaced by a command that reads the index.
+#[test]
+fn no_pgn_file_of_an_index_is_replaced() {
+    let dir = temp();
+    fs::copy(sample("famous.pgn"), dir.path().join("a.pgn")).unwrap();
+    ok(
+        dir.path(),
+        "make-book -q a.pgn --min-game 1 --explorer a.idx --bin a.bin",
+    );
+    fs::write(dir.path().join("r.pgn"), "1. e4 e5 2. Nf3 *\n").unwrap();
+    let before = contents(dir.path());
+    for line in [
+        "games a.idx --pgn --limit 1 --out a.pgn",
+        "games a.idx --json --out ./a.pgn",
+        "games a.idx --id 1 --out a.pgn",
+        "show a.idx --out a.pgn",
+        "tree a.idx --out a.pgn",
+        "openings a.idx --out a.pgn",
+        "prepare a.idx --opponent x --out a.pgn",
+        "extract a.idx --limit 1 --out a.pgn",
+        "repertoire build a.idx --color white --reach 9 --out a.pgn",
+        "repertoire gaps r.pgn --against a.idx --color white --add 1 --out a.pgn",
+        "repertoire new r.pgn --reference a.idx --out a.pgn",
+    ] {
+        let output = run(dir.path(), &format!("{line} --force"));
+        let error = String::from_utf8(output.stderr).unwrap();
+        let is_refused = error.contains("a.pgn: this file is both an input and an output");
+        assert!(is_refused && !output.status.success(), "{line}: {error}");
+        assert!(contents(dir.path()) == before, "{line} changed something");
+    }
+    ok(
+        dir.path(),
+        "games a.idx --pgn --limit 1 --out r.pgn --force",
+    );
+}
+
 /// A file that is read is never replaced, whichever option names it, even with `--force`.
 #[test]
 fn no_input_of_any_option_is_replaced() {

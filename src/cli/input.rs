@@ -20,7 +20,7 @@ use polybook::{
     Error, FileKind,
     book::is_book_or_empty,
     counts::{CountsDirectory, Memory},
-    index::is_index,
+    index::{Index, is_index},
     pgn::Input,
     position::Variant,
     storage::output::{
@@ -382,7 +382,8 @@ pub fn refuse_standard_output(option: &str, out: &Path) -> Result<(), Usage> {
 }
 
 /// Returns an error if an output of the command is also one of its inputs. `matches` contains the parsed arguments of
-/// the program. Every argument that is a path counts as an input, unless [`role_of`] assigns another role to it.
+/// the program. Every argument that is a path counts as an input, unless [`role_of`] assigns another role to it. The PGN
+/// files of an index that is an input are inputs, too.
 pub fn refuse_replaced_inputs(matches: &ArgMatches) -> polybook::Result<()> {
     let Some((command, matches)) = matches.subcommand() else {
         return Ok(());
@@ -406,7 +407,26 @@ pub fn refuse_replaced_inputs(matches: &ArgMatches) -> polybook::Result<()> {
     if command == "make-book" && outputs.is_empty() {
         outputs.push(Path::new(DEFAULT_BOOK));
     }
+    let indexed = indexed_files(&outputs, &inputs);
+    inputs.extend(indexed.iter().map(PathBuf::as_path));
     refuse_clashes(&outputs, &inputs)
+}
+
+/// Returns the PGN files from which the indexes among `inputs` were made. An index stores only the offsets of its games
+/// in these files, so it is lost if a command replaces one of them. Returns no files if no output exists, because then
+/// the command replaces nothing.
+fn indexed_files(outputs: &[&Path], inputs: &[&Path]) -> Vec<PathBuf> {
+    if !outputs.iter().any(|output| output.exists()) {
+        return Vec::new();
+    }
+    let directories = inputs.iter().filter(|input| input.is_dir());
+    // If an index cannot be opened, the command itself fails and explains why.
+    let indexes = directories.filter_map(|directory| Index::open(directory).ok());
+    let files = indexes.flat_map(|index| {
+        let files = index.files().map(|(_, path)| path.to_owned());
+        files.collect::<Vec<_>>()
+    });
+    files.filter(|path| path.exists()).collect()
 }
 
 /// The file that `make-book` writes if the command line names no output.
@@ -504,10 +524,82 @@ pub fn refuse_document_beside(has_document: bool, out: &Path) -> Result<(), Usag
     Ok(())
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
 mod tests {
+    use clap::{Command, CommandFactory};
+    use polybook::MakeBook;
+
     use super::*;
 
+    /// Returns `command` if it has no subcommands, otherwise its subcommands and theirs.
+    fn leaves(command: &Command) -> Vec<&Command> {
+        let leaves: Vec<&Command> = command.get_subcommands().flat_map(leaves).collect();
+        if leaves.is_empty() {
+            vec![command]
+        } else {
+            leaves
+        }
+    }
+
+    /// Returns the ids of the arguments of a command that are paths and have a role for which `is_wanted` is `true`.
+    fn paths_of(command: &Command, is_wanted: impl Fn(Role) -> bool) -> Vec<&str> {
+        let paths = command
+            .get_arguments()
+            .filter(|arg| arg.get_value_parser().type_id() == TypeId::of::<PathBuf>());
+        let ids = paths.map(|arg| arg.get_id().as_str());
+        ids.filter(|id| is_wanted(role_of(command.get_name(), id)))
+            .collect()
+    }
+
+    /// Parses the command `command` with paths as the only arguments, and checks its outputs.
+    fn check(command: &str, paths: [(&str, &Path); 2]) -> polybook::Result<()> {
+        let words = paths.map(|(id, path)| format!("--{id}={}", path.display()));
+        let args = paths.map(|(id, _)| {
+            Arg::new(id.to_owned())
+                .long(id.to_owned())
+                .value_parser(PathBufValueParser::new())
+        });
+        let parser =
+            Command::new("polybook").subcommand(Command::new(command.to_owned()).args(args));
+        let line = ["polybook", command].into_iter().map(str::to_owned);
+        refuse_replaced_inputs(&parser.get_matches_from(line.chain(words)))
+    }
+
+    #[test]
+    fn no_command_replaces_the_games_of_an_index() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        fs::write(at("a.pgn"), "1. e4 e5 *\n").unwrap();
+        fs::write(at("other.pgn"), "").unwrap();
+        MakeBook::new([Input::file(at("a.pgn"))])
+            .explorer(at("a.idx"))
+            .leveldb(at("b.idx"))
+            .run()
+            .unwrap();
+        let cli = crate::cli::Cli::command();
+        let mut checked = 0;
+        for command in leaves(&cli) {
+            let name = command.get_name();
+            for out in paths_of(command, |role| matches!(role, Role::Output)) {
+                for input in paths_of(command, |role| matches!(role, Role::Input)) {
+                    for index in ["a.idx", "b.idx"] {
+                        let check = |output| check(name, [(out, &at(output)), (input, &at(index))]);
+                        let err = check("a.pgn").unwrap_err().to_string();
+                        assert!(
+                            err.contains("both an input and an output"),
+                            "{name} {input}: {err}"
+                        );
+                        check("other.pgn").unwrap();
+                        check("new.pgn").unwrap();
+                        checked += 1;
+                    }
+                }
+            }
+        }
+        assert!(checked > 60, "{checked}");
+    }
+
+    #[cfg(unix)]
     #[test]
     fn a_device_without_an_end_is_refused() {
         let err = format!("{:#}", file_of(Path::new("/dev/zero")).unwrap_err());
