@@ -879,6 +879,53 @@ fn no_pgn_file_of_an_index_is_replaced() {
     );
 }
 
+/// A name that ends with a slash is refused as the name of a file before the work begins, and accepted for a directory.
+#[test]
+fn a_name_with_a_slash_is_that_of_a_directory() {
+    let dir = temp();
+    let pgn = sample("famous.pgn").display().to_string();
+    ok(
+        dir.path(),
+        &format!("make-book -q {pgn} --min-game 1 --bin a.bin --obs a.obs.db3"),
+    );
+    let before = contents(dir.path());
+    for (line, out) in [
+        (format!("make-book {pgn} --bin"), "z.bin"),
+        (format!("make-book {pgn} --obs"), "z.obs.db3"),
+        (format!("make-book {pgn} --suite"), "z.epd"),
+        (format!("show {pgn} --out"), "z.csv"),
+        (format!("games {pgn} --pgn --out"), "z.pgn"),
+        (format!("extract {pgn} --out"), "z.pgn"),
+        (format!("plies {pgn} --out"), "z.csv"),
+        (format!("evals {pgn} --out"), "z.evals"),
+        ("tree a.bin --out".to_owned(), "z.pgn"),
+        ("convert a.obs.db3".to_owned(), "z.bin"),
+        ("merge-book a.bin a.bin --out".to_owned(), "z.bin"),
+        ("filter a.bin --out".to_owned(), "z.bin"),
+        ("show a.bin --out".to_owned(), "a.obs.db3"),
+    ] {
+        for end in ["/", "/.", "//"] {
+            let line = format!("{line} {out}{end}");
+            let error = fails(dir.path(), &line, 1);
+            let is_refused = error.contains("a name that ends with a slash")
+                || error.contains("Not a directory");
+            assert!(
+                is_refused && !error.contains("cannot be renamed"),
+                "{line}: {error}"
+            );
+        }
+    }
+    assert!(contents(dir.path()) == before);
+    for end in ["", "/", "/.", "//"] {
+        ok(
+            dir.path(),
+            &format!("make-book -q {pgn} --explorer z.idx{end} --leveldb y.idx{end} --force"),
+        );
+        assert!(dir.path().join("z.idx/CURRENT").exists());
+        fs::remove_dir_all(dir.path().join("z.idx")).unwrap();
+    }
+}
+
 /// A file that is read is never replaced, whichever option names it, even with `--force`.
 #[test]
 fn no_input_of_any_option_is_replaced() {

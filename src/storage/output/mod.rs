@@ -56,7 +56,7 @@ pub use self::{
 };
 use self::{
     place::{open_directory, sync_directory},
-    target::{Target, is_device, standard_output},
+    target::{Target, is_device, names_directory, standard_output},
     temporary::Temporary,
 };
 use crate::{
@@ -86,7 +86,7 @@ impl AtomicFile {
     ///
     /// # Errors
     ///
-    /// Returns an error if `target` is a directory or read-only, if its directory does not exist or cannot be written,
+    /// Returns an error if `target` is a directory, ends with a slash or is read-only, if its directory does not exist or cannot be written,
     /// or if another process is writing to `target`.
     pub fn create(target: impl AsRef<Path>) -> Result<AtomicFile> {
         AtomicFile::create_over(target, |_| Ok(()))
@@ -116,6 +116,12 @@ impl AtomicFile {
             return Err(Error::file(
                 path,
                 "this is a directory: give the name of a file",
+            ));
+        }
+        if names_directory(path) {
+            return Err(Error::file(
+                path,
+                "a name that ends with a slash is the name of a directory: give the name of a file",
             ));
         }
         if target.exists() {

@@ -234,8 +234,10 @@ impl Target {
 const FIXED: &str = "the system does not let you replace this output, because it belongs to another user in a shared \
                      directory such as /tmp: choose another output";
 
-/// Returns `path` with all symbolic links resolved, even if nothing exists at the resolved path.
+/// Returns `path` with all symbolic links resolved, even if nothing exists at the resolved path. The result does not end
+/// with a separator, because some systems rename nothing to such a path.
 fn followed(path: &Path) -> io::Result<PathBuf> {
+    let path: &Path = &path.components().collect::<PathBuf>();
     match canonical(path) {
         Err(err) if err.kind() == io::ErrorKind::NotFound => match fs::read_link(path) {
             Ok(next) => followed(&parent(path).join(next)),
@@ -245,6 +247,12 @@ fn followed(path: &Path) -> io::Result<PathBuf> {
         Err(err) if err.kind() == io::ErrorKind::NotADirectory => Ok(path.to_owned()),
         found => found,
     }
+}
+
+/// Returns `true` if only a directory can have the name `path`, because it ends with a separator or with `/.`.
+pub(super) fn names_directory(path: &Path) -> bool {
+    let file_name = path.file_name().unwrap_or_default().as_encoded_bytes();
+    !path.as_os_str().as_encoded_bytes().ends_with(file_name)
 }
 
 /// Returns `path` with symbolic links resolved. Removes the prefix `\\?\` that Windows adds to resolved paths,
