@@ -205,8 +205,8 @@ impl Practice<'_> {
     pub fn next_due(&self) -> Option<(NaiveDate, u64)> {
         let later = self.deck.ids().filter_map(|id| {
             let (position, moves) = self.deck.card(id)?;
-            let due = self.schedule.recall(position, moves)?.due;
-            (due > self.today).then_some(due)
+            let recall = self.schedule.recall(position, moves, self.today)?;
+            (!recall.is_due(self.today)).then_some(recall.due)
         });
         later.fold(None, |next, due| match next {
             Some((day, number)) if day == due => Some((day, number + 1)),
@@ -223,11 +223,11 @@ impl Practice<'_> {
                 return None;
             }
             let (position, moves) = self.deck.card(id)?;
-            match self.schedule.recall(position, moves) {
+            match self.schedule.recall(position, moves, self.today) {
                 None => (new_left > 0).then_some(Reason::New),
-                Some(recall) if recall.due > self.today => None,
-                Some(recall) if recall.last < self.today => Some(Reason::Due),
-                Some(_) => Some(Reason::Again),
+                Some(recall) if !recall.is_due(self.today) => None,
+                Some(recall) if recall.last == self.today => Some(Reason::Again),
+                Some(_) => Some(Reason::Due),
             }
         };
         self.deck.ids().map(reason).collect()
@@ -300,8 +300,8 @@ pub fn grade(
     let right = answer.and_then(|answer| moves.iter().position(|mv| *mv == answer));
     let at = right.unwrap_or(0);
     let played = *moves.get(at)?;
-    let recall = match schedule.recall(position, expected) {
-        Some(recall) if recall.due > today => *recall,
+    let recall = match schedule.recall(position, expected, today) {
+        Some(recall) if !recall.is_due(today) => *recall,
         before => {
             let recall = Recall::after(before, right.is_some(), today);
             schedule.record(position, expected[at].mv, recall);

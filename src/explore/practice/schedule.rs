@@ -6,9 +6,10 @@ use std::{
     fs::File,
     io::Read,
     path::{Path, PathBuf},
+    time::{SystemTime, UNIX_EPOCH},
 };
 
-use chrono::{Datelike, Days, Local, NaiveDate, NaiveTime};
+use chrono::{DateTime, Datelike, Days, Local, NaiveDate, NaiveTime};
 use rs_fsrs::{Card, FSRS, Parameters, Rating, State};
 use serde::{Deserialize, Serialize};
 
@@ -38,9 +39,34 @@ const DIFFICULTY: std::ops::RangeInclusive<f64> = 1.0..=10.0;
 /// The range of years that a stored day may have.
 const YEARS: std::ops::RangeInclusive<i32> = 1970..=9999;
 
-/// Returns the current day in the time zone of the system.
+/// The first day on which an answer can be recorded.
+const FIRST_DAY: NaiveDate = NaiveDate::from_ymd_opt(*YEARS.start(), 1, 1).unwrap();
+
+/// The last day on which an answer can be recorded. The longest interval of FSRS, which is almost 100 years, then ends
+/// within [`YEARS`].
+const LAST_DAY: NaiveDate = NaiveDate::from_ymd_opt(*YEARS.end() - 100, 12, 31).unwrap();
+
+/// Returns the current day in the time zone of the system. If the clock of the system is wrong by centuries, returns
+/// the first or the last day on which an answer can be recorded.
 pub fn today() -> NaiveDate {
-    Local::now().date_naive()
+    day_of(SystemTime::now())
+}
+
+/// Returns the day of `time` in the time zone of the system, but no day on which no answer can be recorded.
+fn day_of(time: SystemTime) -> NaiveDate {
+    let since_epoch = time.duration_since(UNIX_EPOCH).unwrap_or_default();
+    let seconds = i64::try_from(since_epoch.as_secs()).unwrap_or(i64::MAX);
+    // Only times long after the last day have no `DateTime`.
+    let day = DateTime::from_timestamp(seconds, 0).map_or(LAST_DAY, |time| {
+        let last = LAST_DAY.and_time(NaiveTime::MIN).and_utc();
+        time.min(last).with_timezone(&Local).date_naive()
+    });
+    recordable(day)
+}
+
+/// Returns the day nearest to `day` on which an answer can be recorded.
+fn recordable(day: NaiveDate) -> NaiveDate {
+    day.clamp(FIRST_DAY, LAST_DAY)
 }
 
 /// A record of how well a player remembers a move, and when the move is due.
@@ -66,7 +92,11 @@ impl Recall {
     ///
     /// Only the first answer of a day counts for the schedule. If it is wrong, the position remains due until the
     /// player answers correctly.
+    ///
+    /// If `before` was recorded on a later day, because the clock of the system was wrong then, this answer changes
+    /// only the days.
     pub fn after(before: Option<&Recall>, is_right: bool, today: NaiveDate) -> Recall {
+        let today = recordable(today);
         let mut recall = match before {
             Some(before) if before.last >= today => *before,
             _ => reviewed(before, is_right, today),
@@ -83,6 +113,12 @@ impl Recall {
         recall.answers = recall.answers.saturating_add(1);
         recall.wrong = recall.wrong.saturating_add(u32::from(!is_right));
         recall
+    }
+
+    /// Returns `true` if the position is asked on the day `today`. This includes a position whose last answer was
+    /// recorded on a later day, because the clock of the system was wrong then.
+    pub fn is_due(&self, today: NaiveDate) -> bool {
+        self.due <= today || self.last > today
     }
 
     /// Returns `true` if FSRS can handle the numbers and days of a recall that was read from a file.
@@ -270,11 +306,16 @@ impl Schedule {
     }
 
     /// Returns the latest recall of any of `moves` in the position with the name `position`, or `None` if none of them
-    /// was asked.
-    pub(super) fn recall(&self, position: &str, moves: &[DeckMove]) -> Option<&Recall> {
+    /// was asked. A recall with a day after `today` is returned only if there is no other.
+    pub(super) fn recall(
+        &self,
+        position: &str,
+        moves: &[DeckMove],
+        today: NaiveDate,
+    ) -> Option<&Recall> {
         let known = self.recalls.get(position)?;
         let recalls = moves.iter().filter_map(|mv| known.get(&mv.mv.to_string()));
-        recalls.max_by_key(|recall| (recall.last, recall.due))
+        recalls.max_by_key(|recall| (recall.last <= today, recall.last, recall.due))
     }
 
     /// Stores the recall of a move in the position with the name `position`.
@@ -284,5 +325,30 @@ impl Schedule {
 
     fn insert(&mut self, position: String, mv: String, recall: Recall) {
         self.recalls.entry(position).or_default().insert(mv, recall);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn every_time_has_a_day() {
+        let days = |number: u64| Duration::from_secs(number * 86_400);
+        let year_2026 = day_of(UNIX_EPOCH + days(20_500));
+        assert_eq!(year_2026.year(), 2026);
+        for early in [Duration::ZERO, days(1), days(100_000)] {
+            let day = day_of(UNIX_EPOCH - early);
+            assert!(day == FIRST_DAY || day == FIRST_DAY + Days::new(1), "{day}");
+        }
+        for late in [days(3_000_000), days(10_000_000), days(100_000_000)] {
+            // Some systems have no later times.
+            if let Some(time) = UNIX_EPOCH.checked_add(late) {
+                let day = day_of(time);
+                assert!(LAST_DAY - day <= chrono::TimeDelta::days(1), "{day}");
+            }
+        }
     }
 }

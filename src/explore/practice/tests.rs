@@ -547,6 +547,71 @@ fn a_clock_that_was_set_back_is_no_problem() {
 }
 
 #[test]
+fn an_answer_of_a_later_day_is_asked_again() {
+    let deck = deck("1. e4 (1. d4) *", Color::White);
+    let start = Variant::Standard.start();
+    let mut schedule = Schedule::default();
+    let mut answer = |text: &str, today| {
+        let mv = read_move(&start, text.as_bytes()).ok();
+        grade(&deck, &mut schedule, &start, mv, today).unwrap();
+        schedule.clone()
+    };
+    let askable = |schedule: &Schedule, today| {
+        let practice = Practice {
+            deck: &deck,
+            schedule,
+            replies: None,
+            skipped: &[],
+            today,
+        };
+        (practice.askable().due, practice.next_due().is_some())
+    };
+    let wrong_clock = day(27_000);
+    for text in ["e4", "d4"] {
+        let late = answer("e4", wrong_clock);
+        assert_eq!(askable(&late, day(0)), (1, false));
+        // The answer with the right clock counts, even if it is the other move of the repertoire.
+        let right = answer(text, day(0));
+        assert_eq!(askable(&right, day(0)), (0, true));
+    }
+}
+
+#[test]
+fn every_clock_makes_a_schedule_that_can_be_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.practice.json");
+    let deck = deck("1. e4 *", Color::White);
+    let start = Variant::Standard.start();
+    let of_year = |year| NaiveDate::from_ymd_opt(year, 12, 31).unwrap();
+    let days = [-1, 1969, 1970, 2026, 9999, 10_000].map(of_year);
+    for today in days.into_iter().chain([NaiveDate::MIN, NaiveDate::MAX]) {
+        let mut schedule = Schedule::default();
+        for answer in ["d4", "e4"] {
+            let mv = read_move(&start, answer.as_bytes()).ok();
+            grade(&deck, &mut schedule, &start, mv, today).unwrap();
+            schedule.write(&path).unwrap();
+            assert_eq!(Schedule::read(&path).unwrap().moves(), 1, "{today}");
+        }
+    }
+    // A card that is always known is asked at the longest intervals in the end.
+    let (mut recall, mut today) = (None, day(0));
+    for _ in 0..300 {
+        let next = Recall::after(recall.as_ref(), true, today);
+        schedule_of(&next).write(&path).unwrap();
+        Schedule::read(&path).unwrap();
+        (recall, today) = (Some(next), next.due);
+    }
+}
+
+fn schedule_of(recall: &Recall) -> Schedule {
+    let start = Keyed::new(Variant::Standard.start());
+    let mv = read_move(start.position(), b"e4").unwrap();
+    let mut schedule = Schedule::default();
+    schedule.record("x", mv.into(), *recall);
+    schedule
+}
+
+#[test]
 fn the_text_of_a_line_has_move_numbers() {
     let start = Keyed::new(Variant::Standard.start());
     let mv = read_move(start.position(), b"e4").unwrap();
