@@ -85,8 +85,9 @@ impl Deck {
             before: Vec::new(),
         };
         let mut starts = vec![variant.start()];
+        let mut known = FxHashSet::from_iter([identity(&starts[0])]);
         for start in repertoire.game_starts() {
-            if start.variant() == starts[0].variant() && !starts.contains(start) {
+            if start.variant() == starts[0].variant() && known.insert(identity(start)) {
                 starts.push(start.clone());
             }
         }
@@ -192,7 +193,7 @@ impl Deck {
 
     /// Returns the id of a position, or `None` if the deck does not contain it.
     pub(super) fn find(&self, pos: &VariantPosition) -> Option<u32> {
-        self.ids.get(&Keyed::new(pos.clone()).identity()).copied()
+        self.ids.get(&identity(pos)).copied()
     }
 
     /// Returns, for each position, the length in half-moves of the shortest path from there to one of the positions
@@ -217,7 +218,8 @@ impl Deck {
 
     /// Returns the path of the deck that follows the moves of `line`, or `None` if the line leaves the deck.
     pub(super) fn path_of(&self, line: &PracticeLine) -> Option<Path> {
-        let (_, id) = self.starts().find(|(start, _)| **start == line.start)?;
+        let id = self.find(&line.start)?;
+        self.starts().find(|(_, start)| *start == id)?;
         let mut path = Path::new(line.start.clone(), id);
         for mv in &line.moves {
             let mv = BookMove::from(*mv);
@@ -231,6 +233,8 @@ impl Deck {
     pub(super) fn lines(&self) -> impl Iterator<Item = (u32, PracticeLine)> {
         let mut before: FxHashMap<u32, Option<(u32, BookMove)>> = FxHashMap::default();
         let mut waiting: VecDeque<u32> = VecDeque::new();
+        let starts: FxHashMap<u32, &VariantPosition> =
+            self.starts().map(|(start, id)| (id, start)).collect();
         for (_, id) in self.starts() {
             before.insert(id, None);
             waiting.push_back(id);
@@ -252,11 +256,7 @@ impl Deck {
                 moves.push(mv);
                 at = from;
             }
-            let (start, _) = self
-                .starts()
-                .find(|(_, start)| *start == at)
-                .expect("a line begins at a start");
-            let mut path = Path::new(start.clone(), at);
+            let mut path = Path::new(starts[&at].clone(), at);
             for mv in moves.iter().rev() {
                 let known = self.moves(path.end()).iter().find(|known| known.mv == *mv);
                 path.play(known.expect("the line consists of moves of the deck"));
@@ -317,6 +317,11 @@ impl Path {
         self.end = mv.to;
         self.visited.insert(mv.to);
     }
+}
+
+/// Returns the identity of a position, which is the key of [`Deck::ids`].
+fn identity(pos: &VariantPosition) -> u64 {
+    Keyed::new(pos.clone()).identity()
 }
 
 /// Returns the name that identifies a position in a [`Schedule`](super::Schedule). It is the EPD of the position,

@@ -611,6 +611,25 @@ fn schedule_of(recall: &Recall) -> Schedule {
     schedule
 }
 
+/// Thousands of games can begin in positions of their own. Positions that differ only in the numbers of their moves are
+/// one start.
+#[test]
+fn each_position_is_one_start() {
+    let games = ["1", "2", "40"].map(|number| {
+        let games = ["P7", "1P6", "2P5", "5P2", "6P1", "7P"].map(|rank| {
+            let fen = format!("4k3/8/8/8/8/8/{rank}/4K3 w - - 0 {number}");
+            format!("[FEN \"{fen}\"]\n\n1. Kd1 Kd8 2. Ke1 *\n\n")
+        });
+        games.concat()
+    });
+    let deck = deck(&games.concat(), Color::White);
+    assert_eq!(deck.starts().count(), 6);
+    assert_eq!(deck.lines().count(), 12);
+    for (id, line) in deck.lines() {
+        assert_eq!(deck.path_of(&line).unwrap().end(), id);
+    }
+}
+
 #[test]
 fn the_text_of_a_line_has_move_numbers() {
     let start = Keyed::new(Variant::Standard.start());
