@@ -980,6 +980,23 @@ fn quit_ends_whatever_the_second_engine_does() {
     }
 }
 
+#[cfg(unix)]
+#[test]
+fn a_second_engine_with_too_many_options_is_refused() {
+    let dir = temp();
+    with_sources(dir.path());
+    with_engine(
+        dir.path(),
+        "while :; do echo option name A type string; done",
+    );
+    let output = fed(dir.path(), "engine a.bin -- ./engine.sh", b"uci\nquit\n");
+    let said = [output.stdout, output.stderr].concat();
+    let said = String::from_utf8(said).unwrap();
+    let problem =
+        "the engine wrote more than 4096 lines with id or option without answering the command uci";
+    assert!(said.contains(problem), "{said}");
+}
+
 /// The user interface does not read, and sends `stop` and `quit` when the lines of the second engine fill all queues.
 #[cfg(unix)]
 #[test]

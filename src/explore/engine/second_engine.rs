@@ -38,7 +38,8 @@ const QUIT_CHECK_INTERVAL: Duration = Duration::from_millis(50);
 /// interfaces set a hundred options at once.
 const MAX_QUEUED_LINES: usize = 1 << 10;
 
-/// The maximum number of lines that the second engine may write before `uciok`, which limits the memory for them.
+/// The maximum number of `id` and `option` lines that the second engine may write before `uciok`, which limits the memory
+/// for them.
 const MAX_LINES_BEFORE_UCIOK: usize = 1 << 12;
 
 /// A running UCI engine that has answered `uci`. It plays in positions that no source of moves contains.
@@ -106,7 +107,14 @@ impl SecondEngine {
             {
                 return Ok(None);
             }
-            if Instant::now() > deadline || lines.len() == MAX_LINES_BEFORE_UCIOK {
+            if lines.len() > MAX_LINES_BEFORE_UCIOK {
+                let how = format!(
+                    "wrote more than {MAX_LINES_BEFORE_UCIOK} lines with id or option without answering the command \
+                     uci with uciok"
+                );
+                return Err(process.failure(&how));
+            }
+            if Instant::now() > deadline {
                 let how = format!(
                     "does not answer the command uci within {} s",
                     START_TIMEOUT.as_secs()
