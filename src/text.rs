@@ -49,22 +49,45 @@ pub fn escaped(text: &[u8]) -> Cow<'_, [u8]> {
     Cow::Owned(shown)
 }
 
-/// Quotes a word of a shell command if the shell requires quotation marks around it.
+/// Quotes a word of a shell command if the shell requires quotation marks around it. The user copies the command to a
+/// terminal, which could execute control characters, so each of them is replaced with `?`. On Windows, all other
+/// characters that cannot be quoted are replaced with `?`, too.
 pub fn shell_word(word: &str) -> String {
-    let plain: &[u8] = if cfg!(windows) {
-        br"_./:@%+,=-\"
+    if cfg!(windows) {
+        windows_word(word)
     } else {
-        b"_./:@%+,=-"
-    };
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || plain.contains(&byte);
-    if !word.is_empty() && word.bytes().all(is_plain) {
-        word.to_owned()
-    } else if cfg!(windows) {
-        // File names on Windows contain no double quotes, and the Command Prompt knows no other quotes.
-        format!("\"{word}\"")
+        unix_word(word)
+    }
+}
+
+fn unix_word(word: &str) -> String {
+    let word = word.replace(is_unsafe, "?");
+    if is_plain(&word, b"_./:@%+,=-") {
+        word
     } else {
         format!("'{}'", word.replace('\'', r"'\''"))
     }
+}
+
+/// Quotes a word for both the Command Prompt and PowerShell. The only quotation marks that both know are double quotes,
+/// between which the Command Prompt replaces `%NAME%`, and PowerShell replaces `$NAME` and evaluates `$(COMMAND)` and
+/// backticks. PowerShell treats typographic double quotes like `"`.
+fn windows_word(word: &str) -> String {
+    let has_effect = |c| is_unsafe(c) || "\"%$`\u{201c}\u{201d}\u{201e}".contains(c);
+    let word = word.replace(has_effect, "?");
+    if is_plain(&word, br"_./:+=-\") {
+        return word;
+    }
+    // A program reads a backslash before a double quote as an escape of the quote, and two backslashes as one.
+    let last_backslashes = word.len() - word.trim_end_matches('\\').len();
+    format!("\"{word}{}\"", r"\".repeat(last_backslashes))
+}
+
+/// Returns `true` if a word need not be quoted: if it consists of letters and digits in ASCII, and the characters in
+/// `plain`.
+fn is_plain(word: &str, plain: &[u8]) -> bool {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || plain.contains(&byte);
+    !word.is_empty() && word.bytes().all(is_plain)
 }
 
 /// Quotes the path of a file as an argument of a shell command. If the path begins with a hyphen, prepends `./`, so
@@ -72,6 +95,50 @@ pub fn shell_word(word: &str) -> String {
 pub fn shell_path(path: &str) -> String {
     let directory = if path.starts_with('-') { "./" } else { "" };
     shell_word(&format!("{directory}{path}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn words_are_quoted_for_the_shell() {
+        for (word, unix, windows) in [
+            ("games.pgn", "games.pgn", "games.pgn"),
+            ("Tal, M", "'Tal, M'", "\"Tal, M\""),
+            ("e4,e5", "e4,e5", "\"e4,e5\""),
+            ("", "''", "\"\""),
+            ("a'b", r"'a'\''b'", "\"a'b\""),
+            (r"C:\my games\", r"'C:\my games\'", r#""C:\my games\\""#),
+            ("x\" & calc \"", "'x\" & calc \"'", "\"x? & calc ?\""),
+            (
+                "%CMDCMDLINE:~-1%&calc",
+                "'%CMDCMDLINE:~-1%&calc'",
+                "\"?CMDCMDLINE:~-1?&calc\"",
+            ),
+            ("$(calc)`n\u{201d}", "'$(calc)`n\u{201d}'", "\"?(calc)?n?\""),
+            ("x\u{3}\ncalc\n", "'x??calc?'", "\"x??calc?\""),
+        ] {
+            assert_eq!(unix_word(word), unix);
+            assert_eq!(windows_word(word), windows);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_word_on_windows_leaves_its_quotes(word in any::<String>()) {
+            let quoted = windows_word(&word);
+            let inner = quoted.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
+            let is_quoted = inner.is_some();
+            let inner = inner.unwrap_or(&quoted);
+            prop_assert!(!inner.contains(|c| is_unsafe(c) || "\"%$`\u{201c}\u{201d}\u{201e}".contains(c)), "{quoted}");
+            prop_assert!(is_quoted || !inner.contains([' ', '&', '|', '<', '>', '^', ';', '(', ',']), "{quoted}");
+            let backslashes = inner.len() - inner.trim_end_matches('\\').len();
+            prop_assert!(!is_quoted || backslashes.is_multiple_of(2), "{quoted}");
+        }
+    }
 }
 
 #[cfg(feature = "obs")]
