@@ -99,7 +99,7 @@ const MOST_CORRECTED: usize = 3;
 const MARKED_BY_CHANCE: f64 = 0.2;
 
 pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
-    let form = args.answer.form(&args.source.paths)?;
+    let form = args.answer.form(&args.source.paths, &[])?;
     let mut filters = args.filters.for_index()?;
     let of_player = !filters.player.is_empty();
     let by_result = args.filters.select_by_result();

@@ -181,7 +181,7 @@ pub struct AnswerArgs {
     pub json: bool,
 
     /// Write the answer to this file: as a table if its name ends in .csv, .jsonl or .parquet, as a JSON document if it
-    /// ends in .json, else as text [default: standard output]
+    /// ends in .json, as text if it ends in .txt or has no ending [default: standard output]
     #[arg(
         long,
         value_name = "FILE",
@@ -208,8 +208,9 @@ impl AnswerArgs {
     ///
     /// # Errors
     ///
-    /// Returns an error if the output is also a source, or if `--json` contradicts the extension of the output.
-    pub fn form(&self, sources: &[PathBuf]) -> anyhow::Result<AnswerForm> {
+    /// Returns an error if the output is also a source, if `--json` contradicts the extension of the output, or if no
+    /// form has this extension. `texts` contains extensions of text besides `txt`.
+    pub fn form(&self, sources: &[PathBuf], texts: &[&str]) -> anyhow::Result<AnswerForm> {
         check_output(&self.out, sources, false)?;
         match TableFormat::of_path(&self.out) {
             Some(_) if self.json => {
@@ -222,7 +223,21 @@ impl AnswerArgs {
             }
             Some(format) => Ok(AnswerForm::Table(format)),
             None if self.json || ending(&self.out) == "json" => Ok(AnswerForm::Json),
-            None => Ok(AnswerForm::Text),
+            None if ["", "txt"]
+                .iter()
+                .chain(texts)
+                .any(|text| ending(&self.out) == *text) =>
+            {
+                Ok(AnswerForm::Text)
+            }
+            None => {
+                let usage = format!(
+                    "--out {}: no form of the answer has this ending: use a name that ends in .csv, .jsonl, .parquet, .json \
+                     or .txt",
+                    self.out.display()
+                );
+                Err(Usage(usage).into())
+            }
         }
     }
 

@@ -94,7 +94,7 @@ enum GamesForm {
 
 impl Args {
     fn form(&self) -> anyhow::Result<GamesForm> {
-        let form = self.answer.form(&self.source.paths)?;
+        let form = self.answer.form(&self.source.paths, &["pgn"])?;
         if self.pgn && form != AnswerForm::Text {
             let usage = format!(
                 "--pgn writes games, but {} is a name for other data: leave out --pgn, or use a name that ends in .pgn",

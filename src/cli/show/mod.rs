@@ -158,7 +158,7 @@ fn write(
 
 pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     let paths = &args.source.paths;
-    let form = args.answer.form(paths)?;
+    let form = args.answer.form(paths, &[])?;
     if let [path] = &paths[..]
         && !path.exists()
         && let Some(Ok((path, color))) = path.to_str().map(with_side)

@@ -128,8 +128,8 @@ impl GameIdentity {
         hasher.write_u64(self.moves);
         hasher.write(&[self.result as u8, rules as u8]);
         let year = date.year().unwrap_or(0);
-        let month = date.month().filter(|_| year > 0).unwrap_or(0);
-        let day = date.day().filter(|_| month > 0).unwrap_or(0);
+        let month = date.month().unwrap_or(0);
+        let day = date.day().unwrap_or(0);
         let id = match self.site {
             0 => 0,
             site => (SipHasher13::new().hash(&site.to_le_bytes()) >> (64 - ID_BITS)).max(1),
@@ -323,6 +323,18 @@ mod tests {
             ),
         ] {
             assert_eq!(groups(games), expected, "{games:?}");
+        }
+    }
+
+    #[test]
+    fn each_known_part_of_a_date_is_compared() {
+        let dated = |year, month, day| identity(["A", "B"], Date::new(year, month, day), 0);
+        for (first, second, expected) in [
+            (dated(2024, 0, 6), dated(2024, 6, 1), false),
+            (dated(2024, 0, 6), dated(2024, 6, 6), true),
+            (dated(0, 5, 0), dated(2024, 6, 0), false),
+        ] {
+            assert_eq!(agree(first, second), expected, "{first:?} {second:?}");
         }
     }
 

@@ -265,7 +265,8 @@ impl PlayerNames {
             .into_iter()
             .map(|(name, games)| format!("\"{name}\" ({})", plural(*games, "game")));
         Some(format!(
-            "\"{}\" matches {count}{several} names: {}{more}; with the condition exact, names match only as a whole",
+            "\"{}\" matches {count}{several} names: {}{more}; to match only whole names, use the condition exact \
+             (--exact)",
             self.wanted.join("\" or \""),
             listed.collect::<Vec<_>>().join(", "),
         ))
@@ -367,8 +368,8 @@ mod tests {
         assert_eq!(names.matched(), ["Tal, Mikhail", "TAL,M"]);
         assert_eq!(
             names.note().unwrap(),
-            "\"tal\" matches 2 names: \"Tal, Mikhail\" (3 games), \"TAL,M\" (2 games); with the condition exact, names match \
-             only as a whole"
+            "\"tal\" matches 2 names: \"Tal, Mikhail\" (3 games), \"TAL,M\" (2 games); to match only \
+             whole names, use the condition exact (--exact)"
         );
         let mut add = |range: std::ops::Range<usize>, games| {
             range.for_each(|i| names.add_matched(&format!("Tal {i}"), games));
