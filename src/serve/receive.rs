@@ -120,7 +120,11 @@ fn open(
     let id = new_id()?;
     // The file is opened in a directory of its own, so that a file that is no repertoire is never stored.
     let trial = Uploads::new(None, false);
-    let (path, directory) = trial.store(&name, color, bytes, &|_| false)?;
+    let is_taken = |name: &str| {
+        let mut of_start = app.repertoires.iter();
+        of_start.any(|one| one.color == color && one.name == name)
+    };
+    let (path, directory) = trial.store(&name, color, bytes, &is_taken)?;
     let known = opened(&path, directory.as_ref(), stop)?;
     let warnings: Vec<String> = known
         .warnings()
@@ -135,10 +139,6 @@ fn open(
     let served = match &app.uploads.directory {
         None => served.sent_by_visitor(id, directory),
         Some(_) => {
-            let is_taken = |name: &str| {
-                let mut of_start = app.repertoires.iter();
-                of_start.any(|one| one.color == color && one.name == name)
-            };
             let (path, _) = app.uploads.store(&name, color, bytes, &is_taken)?;
             open_stored(&path, color, stop)?.sent_by_visitor(id, None)
         }

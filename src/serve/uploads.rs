@@ -127,20 +127,20 @@ impl Uploads {
         };
         // Two requests must not choose the same name.
         let _kept = task::lock(&self.kept);
+        let mut files = names(name)
+            .filter(|name| !is_taken(name))
+            .map(|name| file_name(&name, color));
         let path = match (&self.directory, &temporary) {
             (Some(directory), _) => {
                 check_space(directory, bytes.len() as u64)?;
                 let shared = task::lock(&self.shared);
-                let mut paths = names(name)
-                    .filter(|name| !is_taken(name))
-                    .map(|name| directory.join(file_name(&name, color)));
-                let free = paths
-                    .find(|path| !path.exists() && shared.iter().all(|(stored, _)| stored != path));
-                free.expect("few of many names are taken")
+                let mut paths = files.map(|file| directory.join(file));
+                paths.find(|path| !path.exists() && shared.iter().all(|(stored, _)| stored != path))
             }
-            (None, Some(temporary)) => temporary.path().join(file_name(name, color)),
+            (None, Some(temporary)) => files.next().map(|file| temporary.path().join(file)),
             (None, None) => unreachable!("without a directory, there is a temporary one"),
         };
+        let path = path.expect("few of many names are taken");
         let mut out = BufferedFile::new(AtomicFile::create(&path)?);
         out.put(bytes)?;
         out.commit()?;

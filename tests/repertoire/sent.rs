@@ -317,7 +317,9 @@ fn a_server_for_others_practises_only_repertoires_that_were_sent() {
         "{}",
         reply.text()
     );
-    let id = sent(&served, "white.pgn", b"1. e4 *")["id"].clone();
+    let about = sent(&served, "white.pgn", b"1. e4 *");
+    assert_eq!(about["name"], "white 2");
+    let id = about["id"].clone();
     let id = id.as_str().unwrap();
     let right = practised(&served, &format!("repertoire={id}&side=white&answer=e4"));
     assert_eq!(
