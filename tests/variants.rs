@@ -823,3 +823,28 @@ fn unknown_variants_are_named_by_every_command() {
         }
     }
 }
+
+#[test]
+fn answers_say_how_many_games_of_other_variants_they_leave_out() {
+    let dir = temp();
+    let dir = dir.path();
+    let games = "1. d4 d5 1-0\n\n[Variant \"Atomic\"]\n\n1. e4 e5 1-0\n\n[Variant \"Three-check\"]\n\n1. e4 e5 0-1\n";
+    fs::write(dir.join("games.pgn"), games).unwrap();
+    let said = |line: &str| {
+        let output = run(dir, line);
+        assert!(output.status.success(), "{line}");
+        String::from_utf8(output.stderr).unwrap()
+    };
+    let of_standard = "the answer leaves out 2 games of other variants (atomic 1, threeCheck 1): choose a variant with \
+                       --variant\n";
+    for command in ["show", "games", "openings"] {
+        let text = said(&format!("{command} games.pgn"));
+        assert!(text.contains(of_standard), "{command}: {text}");
+    }
+    let text = said("show games.pgn --variant threeCheck");
+    assert!(
+        text.contains("2 games of other variants (atomic 1, standard 1)"),
+        "{text}"
+    );
+    assert_eq!(said("show games.pgn --quiet"), "");
+}

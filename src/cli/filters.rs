@@ -12,6 +12,7 @@ use polybook::{
     index::Index,
     make_book::Totals,
     pgn::ConditionError,
+    position::Variant,
     selection::{Duplicates, Evaluator, Field, Form, Selection, Spelling},
     storage::output::repeated,
 };
@@ -415,8 +416,37 @@ pub fn say_other_starts(
     filters: &Selection,
     context: Context,
 ) -> anyhow::Result<u64> {
+    say_other_variants(explorer, line.variant(), filters, context)?;
     let others = explorer.other_starts(line, filters)?;
     Ok(say_others(explorer, others, "--fen", context))
+}
+
+/// Prints how many games of other variants than `variant` pass the filters, and how to see them.
+fn say_other_variants(
+    explorer: &Explorer,
+    variant: Variant,
+    filters: &Selection,
+    context: Context,
+) -> polybook::Result<()> {
+    let is_of_variant = explorer.variant() == Some(variant);
+    let games = if is_of_variant || context.quiet {
+        None
+    } else {
+        explorer.variants(filters)?
+    };
+    let others = games.into_iter().flatten();
+    let others: Vec<(&str, u64)> = others
+        .filter(|(name, _)| name.parse::<Variant>() != Ok(variant))
+        .collect();
+    if !others.is_empty() {
+        let listed = others.iter().map(|(name, games)| format!("{name} {games}"));
+        context.say(&format!(
+            "the answer leaves out {} of other variants ({}): choose a variant with --variant\n",
+            plural(others.iter().map(|(_, games)| games).sum(), "game"),
+            listed.collect::<Vec<_>>().join(", ")
+        ));
+    }
+    Ok(())
 }
 
 /// Prints how many games begin in another position than the one that a command has answered about, and that `option`
