@@ -420,7 +420,8 @@ const failed = await run({
       await said(`“${text}” is not a legal move. Try again.`);
       assert.equal(await page.locator(".arrow").count(), 0);
     }
-    await place.locator("input").fill("d4");
+    // The second try may be in any notation, too.
+    await place.locator("input").fill("d2-d4");
     await page.keyboard.press("Enter");
     await said("The repertoire has e4. Play it to go on.");
     assert.equal(await page.locator(".mark.wrong").count(), 1);

@@ -557,7 +557,8 @@ class Years {
     const [from = 0, to = 0] = [since, until].map((month) => Number(month.slice(0, 4)));
     if (from > last) notes.push(`The last game was played in ${last}, so only games without a date remain.`);
     else if (to > last) notes.push(`The last game was played in ${last}, so games up to ${last} are shown.`);
-    if (from && from < first) notes.push(`The first game was played in ${first}.`);
+    if (to && to < first) notes.push(`The first game was played in ${first}, so only games without a date remain.`);
+    else if (from && from < first) notes.push(`The first game was played in ${first}.`);
     this.isWrong = wrong !== "";
     this.#note.className = wrong ? "note wrong" : "note";
     fill(this.#note, ...(wrong || notes.length ? [icon("warn"), wrong || notes.join(" ")] : []));

@@ -137,7 +137,8 @@ async function tryAdd(text) {
   const found = (await suggestions("player", text, source, 1, undefined, myNames())).find(({ name }) => name.toLowerCase() === text.toLowerCase());
   if (!found) return listed(text) || `No player has the whole name “${text}”.`;
   if (isMe(found.name)) {
-    warn(listed(found.name));
+    // Outside the dialog, nothing needs to be said, because the name is in the list as the user wants.
+    if (dialog.open) warn(listed(found.name));
     return "";
   }
   for (const other of found.met ? myNames() : []) {

@@ -241,9 +241,9 @@ function drawTally(total, isStart) {
   const all = known ?? total;
   const isFiltered = narrowing(view.filters).length > 0 || view.variant !== "";
   const years = [...new Set(chosenSource()?.years ?? about.years)].join("–");
-  // The table lacks games without moves and games that start from other positions.
+  // The table lacks games without moves and games that start from other positions. With counts, it also lacks rare moves.
   const without = all - total - (answer?.polybook.otherStarts ?? 0);
-  const inTable = all === total ? "" : without > 0 && about.variants?.standard === all ? ` · ${number(without)} without moves` : ` · ${number(total)} in the table`;
+  const inTable = all === total ? "" : without > 0 && !hasCounts() && about.variants?.standard === all ? ` · ${number(without)} without moves` : ` · ${number(total)} in the table`;
   // Some games were not indexed, because they could not be read or were filtered out. The page does not count them.
   const left = uncountedGames();
   const leftOut = left === 0 ? "" : ` · ${number(left)} more not counted`;

@@ -1,7 +1,7 @@
 // @ts-check
 // Practising a repertoire: the page shows the position that the server asks, and sends the user's answer.
 
-import { Asking, Refused, send, words } from "./api.js";
+import { Asking, Refused, ask as get, send, words } from "./api.js";
 import { squares } from "./board.js";
 import { b, button, byId, warn, div, fill, icon, make, on, p, unbroken } from "./dom.js";
 import { board, say } from "./elements.js";
@@ -11,6 +11,7 @@ import { go, refresh } from "./navigation.js";
 import { session } from "./session.js";
 import { filterQuestion, put, ucis } from "./state.js";
 
+/** @typedef {import("./api.js").Moves} Moves */
 /** @typedef {import("./api.js").Practice} Practice */
 /** @typedef {import("./api.js").ServedRepertoire} ServedRepertoire */
 /** @typedef {import("./api.js").WrittenMove} WrittenMove */
@@ -105,18 +106,20 @@ export async function answerMove(move) {
   const asked = current?.answer.question;
   if (!current || !asked || current.isWaiting) return;
   const { missed, question, wrong } = current;
-  const isIt = (/** @type {WrittenMove} */ { uci, san }) => move === uci || move.replace(/[+#]$/, "") === san.replace(/[+#]$/, "");
-  const played = asked.legal.find(isIt);
-  const target = played && squares(played).to;
-  if (missed?.graded) {
-    // Only a move of the repertoire goes on.
-    if (missed.graded.moves.some(isIt)) await goOn(missed, target);
-    else if (move && !played) draw(`“${move}” is not a legal move.`);
-    else fail(move, target);
-    return;
-  }
+  let played = asked.legal.find(({ uci, san }) => move === uci || move.replace(/[+#]$/, "") === san.replace(/[+#]$/, ""));
+  const target = () => played && squares(played).to;
   const fresh = current.fresh - Number(asked.isNew);
   try {
+    if (missed?.graded) {
+      const signal = asking.next();
+      // The server also reads other notations, such as `0-0` and `nf3`.
+      if (move && !played) [played] = /** @type {Moves} */ (await get("read", new URLSearchParams({ text: `[Variant "${session.view.variant}"]\n[FEN "${asked.fen}"]\n\n${move}` }), signal)).moves;
+      // Only a move of the repertoire goes on.
+      if (missed.graded.moves.some(({ uci }) => uci === played?.uci)) await goOn(missed, target());
+      else if (move && !played) draw(`“${move}” is not a legal move.`);
+      else fail(move, target());
+      return;
+    }
     const next = await ask(question, { ...where(asked), answer: move, new: fresh });
     if (!next.graded) return;
     current.fresh = fresh;
@@ -127,7 +130,7 @@ export async function answerMove(move) {
     } else {
       current.missed = next;
       wrong.set(asked.number, { text: lineText(asked.line, asked.start), start: asked.start ?? "", play: ucis(asked.line) });
-      fail(move, target);
+      fail(move, target());
     }
   } catch (error) {
     if (error instanceof DOMException) return;

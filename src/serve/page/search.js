@@ -197,6 +197,7 @@ async function nameGroups(text, signal, searched, done) {
   const [player] = players;
   const closest = player?.distance === 1 ? [{ message: "Did you mean:", options: [option(player, ({ name }) => searched.player(name))] }] : [];
   if (hits.length) return [...hits, ...closest];
+  // Unlike in other fields, Enter takes even a similar name here, because the page then shows which name was taken.
   const near = kinds.flatMap(([, found, act]) => found.map((one) => ({ one, act })));
   near.sort((a, b) => a.one.distance - b.one.distance);
   const message = `Nothing is called “${text}”.${near.length ? " Did you mean:" : ""}`;
