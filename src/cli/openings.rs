@@ -201,7 +201,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The columns of a table of openings. [`table_row`] describes a row.
+/// The columns of a table of openings. [`table_row`] creates a row.
 const COLUMNS: [Column; 16] = [
     Column::new("family", ColumnType::Text),
     Column::at("opening", ColumnType::Text, "/name"),

@@ -7,8 +7,8 @@
 pub struct Usage(pub String);
 
 impl Usage {
-    /// Returns an error if `option`, the name of an option that is not allowed here, is `Some`, because the user gave
-    /// this option. The error message consists of the name and `reason`.
+    /// Returns an error if the user gave an option that is not allowed here. `option` is the name of this option, or
+    /// `None` if the user did not give it. The error message consists of the name and `reason`.
     pub fn refuse(option: Option<&str>, reason: &str) -> Result<(), Usage> {
         match option {
             Some(option) => Err(Usage(format!("{option} {reason}"))),

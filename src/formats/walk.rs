@@ -337,9 +337,8 @@ impl<S: MoveSource> MoveSource for UntilDone<'_, S> {
         }
     }
 
-    /// Returns the exact identity of the position. The inner source may store moves by Polyglot key, and so contain
-    /// different moves for two positions with the same identity but different keys. Such positions have different exact
-    /// identities.
+    /// Returns the [exact identity](Keyed::exact_identity) of the position, which also differs between positions that
+    /// differ only in their Polyglot key. A book stores its moves by this key.
     fn position_id(&self, pos: &Keyed<VariantPosition>) -> u64 {
         pos.exact_identity()
     }

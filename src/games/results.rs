@@ -248,8 +248,8 @@ pub struct Wdl {
     pub losses: u64,
 }
 
-/// The mean of a number, such as a rating, over the games in which it is known. It is stored as the sum of the number
-/// and the number of these games.
+/// The mean of a property of games, such as a rating, over the games in which the property is known. The mean is stored as
+/// two numbers: the sum of the known values, and the number of games with a known value.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Default, Debug)]
 pub struct Mean {
     /// The sum of the known numbers.

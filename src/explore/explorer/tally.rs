@@ -468,8 +468,8 @@ pub(super) fn count_games(filters: &SourceFilters<'_>, line: &Line) -> Result<Op
 /// Returns, for each player in `wanted.player`, the number of games that pass the filters. `filters` is the prepared
 /// form of `wanted`.
 ///
-/// Separate queries for each player would return the same numbers, but would read the games several times. This also
-/// holds if duplicate games count once, because duplicates have the same players.
+/// One query for each player would return the same numbers, but would read the games several times. The numbers are also
+/// the same if duplicate games count once, because duplicates have the same players.
 pub(super) fn count_games_of_players(
     filters: &SourceFilters<'_>,
     wanted: &Selection,

@@ -35,9 +35,9 @@ use crate::{
 /// The size of a record in bytes. A record contains a position and its evaluation.
 pub(super) const RECORD_SIZE: usize = 44;
 
-/// The first bytes of a store of evaluations: eight zero bytes, and the name and the version of the format. Together
-/// they are as long as a record. The zero bytes are at the offset of the position key in a record, so that the first
-/// bytes sort before all records.
+/// The header of a store of evaluations: eight zero bytes, followed by the name and the version of the format. The header
+/// has the length of a record. Its zero bytes stand where a record has its position key, so the header sorts before all
+/// records.
 pub(super) const FIRST_BYTES: [u8; RECORD_SIZE] = {
     let text = b"polybook evals 2";
     let mut start = [0; RECORD_SIZE];

@@ -465,9 +465,9 @@ fn of_longer_periods(games: &BestOfPeriods) -> BestOfPeriods {
     longer
 }
 
-/// Appends one entry with a position's results for each period (all time, each year and each month) to `entries`.
-/// `subject` is the list key of the position. `rows` contains the results by month, sorted by move, class (speed and
-/// rating group) and month.
+/// Appends the results of a position to `entries`: one entry for all time, one for each year and one for each month.
+/// `subject` is the list key of the position. `rows` contains the position's results by move, class (speed and rating
+/// group) and month, and is sorted in this order.
 ///
 /// `prefix` is the prefix of the LevelDB keys: [`LISTS`] for an index of games, [`COUNTS`] for an index of counts.
 /// `candidates` returns the games of a period that the explorer may show as top or recent games of the position.

@@ -63,8 +63,8 @@ use crate::{
 /// entry of 200 bytes, so this number limits the memory.
 const RECORDS_PER_WRITE: usize = 1 << 16;
 
-/// The approximate number of bytes of entries that are written to the index at a time, if the entries contain game
-/// records, game rows or names. This number limits the memory that these entries take.
+/// The approximate size, in bytes, of a batch of index entries with game records, game rows or names. Only one batch is
+/// in memory at a time.
 const BYTES_PER_WRITE: usize = 8 << 20;
 
 /// The number of rows with results that take about as much space as one item in a list of games. With this factor, a

@@ -113,8 +113,8 @@ pub(super) struct ServiceClient<'a> {
 }
 
 impl<'a> ServiceClient<'a> {
-    /// Creates a client for the service of `account`. If `server` is the address of a server on this computer, the
-    /// client sends its requests to this server instead of the service.
+    /// Creates a client for the service of `account`, Lichess or Chess.com. If `server` is given, the client sends its
+    /// requests to this address instead, without encryption, so it must be an address of this computer.
     pub(super) fn new(
         account: &'a Account,
         server: Option<&str>,

@@ -27,9 +27,9 @@ use super::{
 /// within this distance, a [`Cutter`] returns an error, because it holds a whole game in memory.
 pub const MAX_GAME_LENGTH: usize = 16 << 20;
 
-/// The number of bytes that a [`Cutter`] must see after the beginning of a game before it cuts the stream there. These
-/// bytes show whether a comment or tag value that is still open is closed later. If it is, no game begins there. The
-/// number is the greater of [`MAX_COMMENT_DISTANCE`] and [`MAX_CONTINUATION_LENGTH`].
+/// The number of bytes that a [`Cutter`] reads ahead before it cuts the stream at what looks like the beginning of a game.
+/// If these bytes close a comment or tag value that was still open, the apparent game is a part of this text, and the
+/// cutter does not cut. The number is the greater of [`MAX_COMMENT_DISTANCE`] and [`MAX_CONTINUATION_LENGTH`].
 const LOOKAHEAD: usize = if MAX_COMMENT_DISTANCE > MAX_CONTINUATION_LENGTH {
     MAX_COMMENT_DISTANCE
 } else {

@@ -61,8 +61,8 @@ struct SimilarName {
 }
 
 impl SimilarName {
-    /// Returns a sort key by which the most similar names come first. Names that may be other spellings of the unknown
-    /// name count as equally similar, and are sorted by number of games in descending order.
+    /// Returns a sort key by which the most similar names come first. Possible spellings of the unknown name are taken as
+    /// equally similar. Among them, the name with the most games comes first.
     fn rank(&self) -> (Reverse<u32>, Reverse<u64>, Reverse<u32>, usize, String) {
         (
             Reverse(self.likeness.min(SPELLING_LIKENESS)),

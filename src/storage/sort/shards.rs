@@ -92,7 +92,7 @@ struct Partition<'a, R> {
 }
 
 impl<'a, R: Record> Partition<'a, R> {
-    /// Groups `records` by shard in `buffer`. There must be fewer than 2^32 records.
+    /// Groups `records` by shard, and stores the grouped records in `buffer`. There must be fewer than 2^32 records.
     fn new(records: &[R], buffer: &'a mut Vec<R>) -> Partition<'a, R> {
         let mut starts = vec![0u32; SHARDS + 1];
         for record in records {
