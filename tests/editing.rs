@@ -400,8 +400,15 @@ fn a_removed_position_takes_along_what_only_it_led_to() {
         weights(dir, "mixed.bin", "e4 e5 d3"),
         [("d5".to_owned(), 2)]
     );
-    ok(dir, "edit mixed.bin --in-place -q e4 --remove-position");
+    let text = ok(dir, "edit mixed.bin --in-place e4 --remove-position --json");
+    assert!(text.contains("\"removed_positions\":"), "{text}");
     assert_eq!(weights(dir, "mixed.bin", "e4 e5 d3"), []);
+    // As polybook advises: moves that lead to removed positions stay in the book: remove them with --remove.
+    assert_eq!(weights(dir, "mixed.bin", ""), [("e4".to_owned(), 2)]);
+    let advice = "remove them with --remove";
+    let line = "edit mixed.bin --out gone.bin --remove e4 --set d4=1";
+    assert!(!ok(dir, line).contains(advice));
+    assert_eq!(weights(dir, "gone.bin", ""), [("d4".to_owned(), 1)]);
 }
 
 #[test]

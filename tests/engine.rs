@@ -1198,7 +1198,8 @@ fn filters_are_options() {
         "setoption name Player value <empty>\nsetoption name Since value",
     );
     assert!(
-        0 < white && white < both && none == 0 && both < all,
+        // At the start, the engine plays as White.
+        0 < white && white == both && none == 0 && both < all,
         "{white} {both} {none} {all}"
     );
     // A range can be moved one end after the other.
@@ -1220,6 +1221,20 @@ fn only_moves_of_the_named_player_are_played() {
     fs::write(dir.path().join("games.pgn"), games).unwrap();
     let index = "make-book -q games.pgn --explorer games.idx";
     ok(dir.path(), index);
+    for (options, is_mixed) in [
+        ("--player Ann", true),
+        ("--player Ann --only-white", true),
+        ("--player Ann --color white --only-white", false),
+        ("--white Ann --only-white", false),
+        ("", false),
+    ] {
+        let line = format!("make-book games.pgn --min-game 1 --bin a.bin --force {options}");
+        let words = line.split_whitespace();
+        let output = polybook_in(dir.path()).args(words).output().unwrap();
+        let text = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
+        let note = "also contains the moves of the player's opponents";
+        assert_eq!(text.contains(note), is_mixed, "{line}: {text}");
+    }
     let moves_of = |options: &str, line: &str| {
         let commands = format!("setoption name MultiPV value 9\nposition startpos{line}\ngo\n");
         let output = fed(
@@ -1249,6 +1264,10 @@ fn only_moves_of_the_named_player_are_played() {
         };
         assert_eq!(sorted(&found), sorted(moves), "{options}{line}: {said}");
     }
+    let mut session = Session::start(dir.path(), "engine games.idx");
+    // Without a player, the color means nothing.
+    let said = session.ask("setoption name Color value black\ngo", "bestmove");
+    assert_ne!(said.last().unwrap(), "bestmove (none)", "{said:?}");
     let (_, said) = moves_of("--player Ann --color black", "");
     let reason = "info string the filters select games in which the player has Black (Color)\n";
     assert!(said.contains(reason), "{said}");

@@ -888,6 +888,7 @@ fn a_name_with_a_slash_is_that_of_a_directory() {
         dir.path(),
         &format!("make-book -q {pgn} --min-game 1 --bin a.bin --obs a.obs.db3"),
     );
+    ok(dir.path(), "show -q a.bin --out a.txt");
     let before = contents(dir.path());
     for (line, out) in [
         (format!("make-book {pgn} --bin"), "z.bin"),
@@ -902,7 +903,7 @@ fn a_name_with_a_slash_is_that_of_a_directory() {
         ("convert a.obs.db3".to_owned(), "z.bin"),
         ("merge-book a.bin a.bin --out".to_owned(), "z.bin"),
         ("filter a.bin --out".to_owned(), "z.bin"),
-        ("show a.bin --out".to_owned(), "a.obs.db3"),
+        ("show a.bin --out".to_owned(), "a.txt"),
     ] {
         for end in ["/", "/.", "//"] {
             let line = format!("{line} {out}{end}");

@@ -4,7 +4,7 @@ use std::{fs, path::Path};
 
 use serde_json::{Value, json};
 
-use crate::common::{fails, ok, ok_json, program, python, refused, run_python, sample, temp};
+use crate::common::{fails, ok, ok_json, program, python, refused, run, run_python, sample, temp};
 
 /// Returns a game of two players with further tags and its moves.
 fn game(white: &str, black: &str, result: &str, tags: &str, moves: &str) -> String {
@@ -126,6 +126,31 @@ fn pairs_of_games_from_positions_are_scored() {
     let better = fs::read_to_string(dir.join("better.epd")).unwrap();
     let kept = format!("{E4} id \"B00 King's Pawn\";\n{C4}\n{E4} 0 1\n");
     assert_eq!(better, kept);
+}
+
+#[test]
+fn openings_that_one_pair_makes_one_sided_are_named() {
+    let dir = temp();
+    let dir = dir.path();
+    fs::write(dir.join("s.pgn"), "1. e4 e5 *\n\n1. d4 d5 *\n").unwrap();
+    let games = [
+        game("A", "B", "1-0", "", "1. e4 e5"),
+        game("B", "A", "1-0", "", "1. e4 e5"),
+        game("A", "B", "1-0", "", "1. d4 d5"),
+        game("B", "A", "0-1", "", "1. d4 d5"),
+    ];
+    fs::write(dir.join("m.pgn"), games.concat()).unwrap();
+    let line = "suite-report s.pgn m.pgn --drop-one-sided --out better.pgn";
+    let output = run(dir, line);
+    let text = String::from_utf8(output.stderr).unwrap();
+    let says = "1 opening left out after a single pair of games, which proves little: give --min-pairs 5\n";
+    assert!(text.contains(says), "{text}");
+    let output = run(dir, &*format!("{line} --min-pairs 5 --force"));
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        output.status.success() && !text.contains("single pair"),
+        "{text}"
+    );
 }
 
 #[test]

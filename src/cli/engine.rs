@@ -177,9 +177,10 @@ fn explain_engine(argument: &Path, err: anyhow::Error) -> anyhow::Error {
     if !may_be_engine || argument == Path::new("-") {
         return err;
     }
-    let name = argument.display();
     anyhow!(
-        "{name}: no file has this name; if it is an engine, put -- before it: polybook engine book.bin -- {name}"
+        "{}: no file has this name; if it is an engine, put -- before it: polybook engine book.bin -- {}",
+        argument.display(),
+        shell_path(&argument.to_string_lossy())
     )
 }
 

@@ -405,7 +405,7 @@ fn needed_by(err: &clap::Error, command: Option<&Command>, args: &[OsString]) ->
     };
     match err.kind() {
         ClapErrorKind::MissingRequiredArgument if !missing.iter().any(is_always_needed) => {
-            let option = command.and_then(|command| needing(command, args));
+            let option = command.and_then(|command| option_that_needs(command, args));
             let option = option.unwrap_or_else(|| "another option".to_owned());
             format!(" (needed by {option})")
         }
@@ -415,7 +415,7 @@ fn needed_by(err: &clap::Error, command: Option<&Command>, args: &[OsString]) ->
 
 /// Finds the option in `args`, the arguments of `command`, without which no required argument would be missing. Returns
 /// `None` if there is no such option.
-fn needing(command: &Command, args: &[OsString]) -> Option<String> {
+fn option_that_needs(command: &Command, args: &[OsString]) -> Option<String> {
     args.iter().enumerate().find_map(|(at, arg)| {
         let name = arg.to_str()?.split('=').next()?;
         let long = name.strip_prefix("--")?;

@@ -324,6 +324,9 @@ pub fn eval_weights(weights: Option<EvalWeightsSummary>) -> String {
     text + "\n"
 }
 
+/// The maximum number of lines to positions without a move that a summary lists.
+const MAX_LISTED_LINES: usize = 5;
+
 /// Returns the part of a summary that says which moves `--max-loss` removed, and which it kept because they have no
 /// evaluation. Returns an empty string if `losses` is `None`, because the option was not given.
 pub fn losses(losses: Option<&LossSummary>) -> String {
@@ -361,7 +364,7 @@ pub fn losses(losses: Option<&LossSummary>) -> String {
             "no move is left in {positions}; --keep-one keeps the best move of each position; the lines to the \
              positions:\n"
         );
-        let shown = losses.emptied_after.iter().take(LossSummary::MAX_HEAVIEST);
+        let shown = losses.emptied_after.iter().take(MAX_LISTED_LINES);
         for line in shown.clone() {
             text += &if line.is_empty() {
                 "  the starting position\n".to_owned()

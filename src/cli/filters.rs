@@ -334,7 +334,8 @@ pub fn search_board(
 ///
 /// If no game passes, and none of the names in the filter by player, opponent or event occurs in a game, returns an
 /// error that lists all unknown names. Otherwise, if the filter by player or by opponent contains several names, prints
-/// a warning for each unknown name. Also prints a note if a name matches several players.
+/// a warning for each unknown name. Also prints a note if a name matches several players, or if names that may be other
+/// spellings have more games.
 pub fn check_names(
     explorer: &Explorer,
     filters: &Selection,
@@ -356,8 +357,12 @@ pub fn check_names(
     Ok(matched)
 }
 
+/// The largest number of games in which [`say_duplicates`] searches for copies. The search compares all games, in parts of
+/// this size, so it takes less than a second.
+const MAX_COMPARED_GAMES: u64 = 1 << 19;
+
 /// Prints how many of the games that answer `query` are copies of others, if the query names a player and counts each
-/// copy. The games of one player are few, so finding the copies among them takes little time.
+/// copy. Prints nothing if there are more than [`MAX_COMPARED_GAMES`] games.
 pub fn say_duplicates(
     explorer: &Explorer,
     query: &Query,
@@ -365,7 +370,8 @@ pub fn say_duplicates(
 ) -> polybook::Result<()> {
     let filters = &query.filters;
     let names_player = !filters.player.is_empty() || !filters.opponent.is_empty();
-    if !names_player || filters.duplicates.is_some() || context.quiet {
+    let is_large = explorer.game_count() > MAX_COMPARED_GAMES;
+    if !names_player || is_large || filters.duplicates.is_some() || context.quiet {
         return Ok(());
     }
     let mut once = query.clone();
@@ -408,8 +414,9 @@ pub fn add_matched(document: &mut Value, matched: &MatchedNames) {
     }
 }
 
-/// Prints how many games pass the filters but do not begin in the starting position of `line`, and how to see them.
-/// Returns their number.
+/// Prints how many games pass the filters but do not begin in the starting position of `line`, and how to see them. Also
+/// prints how many games of [other variants](say_other_variants) pass. Returns the number of games of the variant of
+/// `line` with another starting position.
 pub fn say_other_starts(
     explorer: &Explorer,
     line: &Line,
@@ -421,23 +428,24 @@ pub fn say_other_starts(
     Ok(say_others(explorer, others, "--fen", context))
 }
 
-/// Prints how many games of other variants than `variant` pass the filters, and how to see them.
+/// If `variant` is standard chess, prints how many games of other variants pass the filters, and how to see them. Chess960
+/// is not counted, because its games also count in the positions of standard chess that they reach.
 fn say_other_variants(
     explorer: &Explorer,
     variant: Variant,
     filters: &Selection,
     context: Context,
 ) -> polybook::Result<()> {
-    let is_of_variant = explorer.variant() == Some(variant);
-    let games = if is_of_variant || context.quiet {
-        None
-    } else {
-        explorer.variants(filters)?
+    let has_others = explorer.variant() != Some(variant);
+    if variant != Variant::Standard || !has_others || context.quiet {
+        return Ok(());
+    }
+    let others = explorer.variants(filters)?.into_iter().flatten();
+    let is_other = |name: &str| {
+        let variant = name.parse::<Variant>();
+        !matches!(variant, Ok(Variant::Standard | Variant::Chess960))
     };
-    let others = games.into_iter().flatten();
-    let others: Vec<(&str, u64)> = others
-        .filter(|(name, _)| name.parse::<Variant>() != Ok(variant))
-        .collect();
+    let others: Vec<(&str, u64)> = others.filter(|(name, _)| is_other(name)).collect();
     if !others.is_empty() {
         let listed = others.iter().map(|(name, games)| format!("{name} {games}"));
         context.say(&format!(

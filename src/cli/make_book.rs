@@ -224,7 +224,7 @@ pub fn run(args: Args, context: Context) -> anyhow::Result<()> {
     let mut inputs = args.pgn.iter().chain(&args.inputs);
     let only_input = inputs.next().filter(|_| inputs.next().is_none()).cloned();
     let given: Vec<PathBuf> = args.pgn.iter().chain(&args.inputs).cloned().collect();
-    let is_of_player = selects_player(&args)?;
+    let mixes_players = mixes_players(&args)?;
     let run = configured(args)?;
     let bar = Bar::of_make_book(run.progress(), context);
     let report = run.run();
@@ -243,18 +243,20 @@ pub fn run(args: Args, context: Context) -> anyhow::Result<()> {
     let summary = if context.quiet {
         String::new()
     } else {
-        summary(&report, &given, seconds, is_of_player)
+        summary(&report, &given, seconds, mixes_players)
     };
     context.report(&summary, as_json, document)
 }
 
-/// Returns `true` if the arguments select games by the name of a player, but let the moves of both players count.
-fn selects_player(args: &Args) -> anyhow::Result<bool> {
+/// Returns `true` if the arguments select games by the name of a player, but moves of the player's opponents count, too.
+fn mixes_players(args: &Args) -> anyhow::Result<bool> {
     let selection = args.filters.selection()?;
-    let names = [&selection.player, &selection.white, &selection.black];
-    let has_name = names.iter().any(|names| !names.is_empty());
-    let moves = args.weighting.move_filter(&MoveFilter::default());
-    Ok(has_name && moves.only.is_none())
+    let [player, white, black] =
+        [&selection.player, &selection.white, &selection.black].map(|names| !names.is_empty());
+    let only = args.weighting.move_filter(&MoveFilter::default()).only;
+    let is_of_player_alone =
+        |color: Color| color.fold_wb(white, black) || player && selection.color == Some(color);
+    Ok((player || white || black) && !only.is_some_and(is_of_player_alone))
 }
 
 /// Converts the arguments to a configured [`MakeBook`] run. Returns an error if the arguments contradict each other.
@@ -468,14 +470,14 @@ fn inputs(
 const MAX_LISTED_GAMES: usize = 10;
 
 /// Returns the summary of a run of `make-book` as text, with one fact per line. `inputs` contains the paths that the user
-/// gave, and `seconds` is the duration of the run. `is_of_player` is `true` if the games were
-/// [selected by a player](selects_player).
-fn summary(report: &Report, inputs: &[PathBuf], seconds: f64, is_of_player: bool) -> String {
+/// gave, and `seconds` is the duration of the run. `mixes_players` is the result of
+/// [`mixes_players`].
+fn summary(report: &Report, inputs: &[PathBuf], seconds: f64, mixes_players: bool) -> String {
     let mut text = String::new();
     warnings(&mut text, report);
     games(&mut text, report);
     outputs(&mut text, report);
-    if is_of_player && report.book.as_ref().is_some_and(|book| book.entries > 0) {
+    if mixes_players && report.book.as_ref().is_some_and(|book| book.entries > 0) {
         text += "the book also contains the moves of the player's opponents: for one color without them, use --white NAME \
                  --only-white or --black NAME --only-black\n";
     }

@@ -231,9 +231,10 @@ impl AnswerArgs {
                 Ok(AnswerForm::Text)
             }
             None => {
+                let texts: String = texts.iter().map(|text| format!(", .{text}")).collect();
                 let usage = format!(
-                    "--out {}: no form of the answer has this ending: use a name that ends in .csv, .jsonl, .parquet, .json \
-                     or .txt",
+                    "--out {}: no form of the answer has this ending: use a name that ends in .csv, .jsonl, .parquet, \
+                     .json{texts} or .txt",
                     self.out.display()
                 );
                 Err(Usage(usage).into())

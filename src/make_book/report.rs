@@ -449,7 +449,7 @@ impl VariantRejection {
                 _ => None,
             });
             warnings.push(format!(
-                "{} of other variants left out ({}): each variant counts its own games",
+                "{} of other variants left out ({}): a run with one of these variants counts its games",
                 plural(all, "game"),
                 each.collect::<Vec<_>>().join(", ")
             ));

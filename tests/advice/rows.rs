@@ -9,6 +9,26 @@ pub const FOLLOWED_ELSEWHERE: &[(&str, &str, &str)] = &[
         "an_engine_among_the_sources_is_explained",
     ),
     (
+        "choose a variant with --variant",
+        "tests/variants.rs",
+        "answers_say_how_many_games_of_other_variants_they_leave_out",
+    ),
+    (
+        "give the file without the color",
+        "tests/engine.rs",
+        "only_moves_of_the_named_player_are_played",
+    ),
+    (
+        "give --min-pairs 5",
+        "tests/suite_report.rs",
+        "openings_that_one_pair_makes_one_sided_are_named",
+    ),
+    (
+        "remove them with --remove",
+        "tests/editing.rs",
+        "a_removed_position_takes_along_what_only_it_led_to",
+    ),
+    (
         "choose the other side, or another file",
         "tests/repertoire/sent.rs",
         "files_that_are_no_repertoires_are_refused",

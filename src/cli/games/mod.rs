@@ -94,7 +94,9 @@ enum GamesForm {
 
 impl Args {
     fn form(&self) -> anyhow::Result<GamesForm> {
-        let form = self.answer.form(&self.source.paths, &["pgn"])?;
+        let own = ending(&self.answer.out);
+        let texts: &[&str] = if self.pgn { &["pgn", &own] } else { &["pgn"] };
+        let form = self.answer.form(&self.source.paths, texts)?;
         if self.pgn && form != AnswerForm::Text {
             let usage = format!(
                 "--pgn writes games, but {} is a name for other data: leave out --pgn, or use a name that ends in .pgn",

@@ -31,9 +31,15 @@ use crate::cli::{
 /// A position with its moves in a book or database. If there are none, the text says why.
 type PositionMoves = (VariantPosition, Vec<ShownMove>, &'static str);
 
-/// Returns the text that `show` prints for a position without moves. `variant` is the variant of the position.
-fn without_moves(source: &impl MoveSource, variant: Variant) -> polybook::Result<&'static str> {
-    Ok(match only_color(source, variant.start())? {
+/// Returns the text that `show` prints for the position `pos`, which has no moves in `source`. `variant` is the variant of
+/// the position.
+fn without_moves(
+    source: &impl MoveSource,
+    pos: &VariantPosition,
+    variant: Variant,
+) -> polybook::Result<&'static str> {
+    let other = only_color(source, variant.start())?.filter(|color| *color != pos.turn());
+    Ok(match other {
         Some(Color::White) => {
             "The book has no move here. It seems to contain only moves of White.\n"
         }
@@ -184,7 +190,7 @@ fn in_book(args: &Args, argument: &Path, file: &Path) -> anyhow::Result<Position
     let moves: Vec<ShownMove> = moves.collect();
     let reason = match moves[..] {
         [] if book.is_empty() => "The file is empty.\n",
-        [] => without_moves(&book, variant)?,
+        [] => without_moves(&book, &pos, variant)?,
         _ => "",
     };
     Ok((pos, moves, reason))
@@ -231,7 +237,7 @@ fn in_database(args: &Args, argument: &Path, file: &Path) -> anyhow::Result<Posi
     let mut moves: Vec<ShownMove> = moves.collect::<polybook::Result<_>>()?;
     moves.sort_by_key(|mv| Reverse(mv.weight));
     let reason = match moves[..] {
-        [] => without_moves(&obs, variant)?,
+        [] => without_moves(&obs, &pos, variant)?,
         _ => "",
     };
     Ok((pos, moves, reason))

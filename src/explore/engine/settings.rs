@@ -128,8 +128,9 @@ impl Settings {
     /// the engine plays only the moves of this player, who must therefore have the color `side`. Returns `None` if the
     /// filters require the other color of the player.
     pub(super) fn filters_as(&self, side: Color) -> Option<Selection> {
-        let is_possible = self.filters.color.is_none_or(|color| color == side);
-        is_possible.then(|| self.filters.for_side(side))
+        let filters = &self.filters;
+        let is_other = filters.color.is_some_and(|color| color != side);
+        (filters.player.is_empty() || !is_other).then(|| filters.for_side(side))
     }
 }
 

@@ -8,7 +8,7 @@ use super::{open_index::OpenIndex, sources::Sources};
 use crate::{
     error::{Error, Result},
     games::{
-        pgn::{NameMatch, NearestNames, PlayerNames, did_you_mean, is_other_spelling, normalized},
+        pgn::{NameMatch, NearestNames, PlayerNames, WantedSpellings, did_you_mean, normalized},
         selection::Selection,
     },
 };
@@ -151,9 +151,9 @@ fn matched_numbers(
     Ok(with_games(source, &numbers))
 }
 
-/// Returns a message about other spellings of the names `wanted` in the filter by player or by opponent that occur in
-/// more games than the names that match the filter, `matched`. Returns `None` if there are no such spellings, or if the
-/// filters require whole names.
+/// Returns a message about names that may be other spellings of the names `wanted` in the filter by player or by opponent,
+/// and that occur in more games than the names that match the filter, `matched`. Returns `None` if there are no such
+/// names, or if the filters require whole names.
 fn note_of_spellings(
     sources: &Sources,
     filters: &Selection,
@@ -165,16 +165,11 @@ fn note_of_spellings(
         return Ok(None);
     }
     let mut others = PlayerNames::new(Vec::new(), how);
-    let normal: Vec<String> = wanted.iter().map(|name| normalized(name)).collect();
+    let wanted = WantedSpellings::new(wanted, how);
     for source in sources.selected(filters.source.as_deref()) {
         let mut numbers = Vec::new();
         source.for_each_name(|number, name| {
-            let is_other = || {
-                !normal
-                    .iter()
-                    .any(|wanted| how.matches(&normalized(name), wanted))
-            };
-            if wanted.iter().any(|wanted| is_other_spelling(wanted, name)) && is_other() {
+            if wanted.may_include(name) {
                 numbers.push(number);
             }
         })?;

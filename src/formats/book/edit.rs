@@ -209,7 +209,7 @@ impl Orphans {
             let sources = sources_of_all_lines(&moves).into_iter().zip(sides);
             let sets = sources.zip(&mut done).map(|((source, side), done)| {
                 let source = HidingSource { source, closed };
-                reached_keys(&source, starts, side, u16::MAX, &memory.share(8), done)
+                reached_keys(&source, starts, side, u16::MAX, &memory.share(10), done)
             });
             sets.collect::<Result<Vec<SpillingSet>>>()
         };

@@ -153,17 +153,40 @@ fn likeness(wanted: &str, name: &str) -> u32 {
     (1000.0 * mean) as u32
 }
 
-/// Returns `true` if `name` may be another spelling of the name `wanted`: it contains the same last name, and for each
-/// further word of `wanted` a similar word or its initial, as in `Carlsen,M` for `Carlsen, Magnus`. A name that consists
-/// of a single word has no other spellings.
-pub(crate) fn is_other_spelling(wanted: &str, name: &str) -> bool {
-    let (wanted, name) = (normalized(wanted), normalized(name));
-    let last_name = match wanted.split_once(',') {
-        Some((last_name, _)) => Some(last_name),
-        None => wanted.rsplit_once(' ').map(|(_, last_name)| last_name),
-    };
-    last_name.is_some_and(|last_name| name.contains(last_name))
-        && likeness(&wanted, &name) >= SPELLING_LIKENESS
+/// The names in a filter, of which other spellings are searched.
+pub(crate) struct WantedSpellings {
+    /// The normalized names.
+    names: Vec<String>,
+    how: NameMatch,
+}
+
+impl WantedSpellings {
+    pub(crate) fn new(names: &[String], how: NameMatch) -> WantedSpellings {
+        WantedSpellings {
+            names: names.iter().map(|name| normalized(name)).collect(),
+            how,
+        }
+    }
+
+    /// Returns `true` if `name` does not match the filter, but may be another spelling of a name in it: it contains the
+    /// same last name, and for each further word a similar word or its initial, as in `Carlsen,M` for
+    /// `Carlsen, Magnus`. A name that consists of a single word has no other spellings.
+    pub(crate) fn may_include(&self, name: &str) -> bool {
+        let name = normalized(beginning(name));
+        let is_similar = |wanted: &String| {
+            let last_name = match wanted.split_once(',') {
+                Some((last_name, _)) => Some(last_name),
+                None => wanted.rsplit_once(' ').map(|(_, last_name)| last_name),
+            };
+            last_name.is_some_and(|last_name| name.contains(last_name))
+                && likeness(wanted, &name) >= SPELLING_LIKENESS
+        };
+        self.names.iter().any(is_similar)
+            && !self
+                .names
+                .iter()
+                .any(|wanted| self.how.matches(&name, wanted))
+    }
 }
 
 /// A collection of the names of players, or of events, in games that match a name in a filter. Until the first match,
@@ -265,15 +288,15 @@ impl PlayerNames {
             .into_iter()
             .map(|(name, games)| format!("\"{name}\" ({})", plural(*games, "game")));
         Some(format!(
-            "\"{}\" matches {count}{several} names: {}{more}; to match only whole names, use the condition exact \
-             (--exact)",
+            "\"{}\" matches {count}{several} names: {}{more}; with the condition exact, only whole names \
+             match",
             self.wanted.join("\" or \""),
             listed.collect::<Vec<_>>().join(", "),
         ))
     }
 
     /// Returns a message that lists the names in `others` that have more games than all matched names together. `others`
-    /// contains other spellings of the names in the filter. Returns `None` if no name matched, or if no other spelling
+    /// contains names that may be other spellings of the names in the filter. Returns `None` if no name matched, or if no other spelling
     /// has more games.
     pub(crate) fn note_of_spellings(&self, others: &PlayerNames) -> Option<String> {
         let games: u64 = self.matched.values().map(|(_, games)| games).sum();
@@ -283,7 +306,7 @@ impl PlayerNames {
         let listed = listed.collect::<Vec<_>>().join(", ");
         (games > 0 && !listed.is_empty()).then(|| {
             format!(
-                "\"{}\" matches {}, but other spellings of the name have more: {listed}",
+                "\"{}\" matches {}, but names that may be other spellings have more: {listed}",
                 self.wanted.join("\" or \""),
                 plural(games, "game"),
             )
@@ -317,12 +340,15 @@ mod tests {
 
     #[test]
     fn other_spellings_have_the_same_last_name_and_initial() {
+        let may_include = |wanted: &str, name| {
+            WantedSpellings::new(&[wanted.to_owned()], NameMatch::Part).may_include(name)
+        };
         for (wanted, name) in [
             ("Carlsen, Magnus", "Carlsen,M"),
             ("magnus carlsen", "Carlsen,M."),
             ("Kasparov, Gary", "Kasparov,Garry"),
         ] {
-            assert!(is_other_spelling(wanted, name), "{wanted}: {name}");
+            assert!(may_include(wanted, name), "{wanted}: {name}");
         }
         for (wanted, name) in [
             ("Carlsen, Magnus", "Carlsen,H"),
@@ -330,7 +356,7 @@ mod tests {
             ("Carlsen", "Carlsen,M"),
             ("Tal, Mikhail", "Talpos,M"),
         ] {
-            assert!(!is_other_spelling(wanted, name), "{wanted}: {name}");
+            assert!(!may_include(wanted, name), "{wanted}: {name}");
         }
     }
 
@@ -345,7 +371,7 @@ mod tests {
         assert_eq!(
             names.note_of_spellings(&others).as_deref(),
             Some(
-                "\"Tal, Mikhail\" matches 3 games, but other spellings of the name have more: \"Tal,M\" (4 games)"
+                "\"Tal, Mikhail\" matches 3 games, but names that may be other spellings have more: \"Tal,M\" (4 games)"
             )
         );
     }
@@ -368,8 +394,8 @@ mod tests {
         assert_eq!(names.matched(), ["Tal, Mikhail", "TAL,M"]);
         assert_eq!(
             names.note().unwrap(),
-            "\"tal\" matches 2 names: \"Tal, Mikhail\" (3 games), \"TAL,M\" (2 games); to match only \
-             whole names, use the condition exact (--exact)"
+            "\"tal\" matches 2 names: \"Tal, Mikhail\" (3 games), \"TAL,M\" (2 games); with the \
+             condition exact, only whole names match"
         );
         let mut add = |range: std::ops::Range<usize>, games| {
             range.for_each(|i| names.add_matched(&format!("Tal {i}"), games));

@@ -86,8 +86,8 @@ impl AtomicFile {
     ///
     /// # Errors
     ///
-    /// Returns an error if `target` is a directory, ends with a slash or is read-only, if its directory does not exist or cannot be written,
-    /// or if another process is writing to `target`.
+    /// Returns an error if `target` ends with a slash, is a directory or is read-only, if its directory does not exist or
+    /// cannot be written, or if another process is writing to `target`.
     pub fn create(target: impl AsRef<Path>) -> Result<AtomicFile> {
         AtomicFile::create_over(target, |_| Ok(()))
     }
