@@ -28,6 +28,7 @@ use polybook::{
     index::Index,
     repertoire::OpenedSource,
     storage::output::is_directory,
+    text::shell_path,
 };
 use shakmaty::Color;
 

@@ -36,6 +36,7 @@ use polybook::{
     suite::{Suite, SuiteFormat},
     text::shell_path,
 };
+use shakmaty::Color;
 
 /// The heading of the options that name outputs, in the help of `make-book`.
 const OUTPUTS: &str = "Outputs";

@@ -198,7 +198,7 @@ impl DateAndId {
     /// is known.
     fn joined(self, other: DateAndId) -> DateAndId {
         DateAndId {
-            date: self.date.max(other.date),
+            date: std::array::from_fn(|part| self.date[part].max(other.date[part])),
             id: self.id.max(other.id),
         }
     }
