@@ -244,12 +244,12 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
         text += &format!(" in positions that the games reach, and all lines of {kept}");
     }
     if args.min_game.is_none() && summary.min_game > 0 {
-        let least = summary.min_game;
-        text += &format!(", each played in at least {least} games (--min-game)");
+        let least = plural(summary.min_game, "game");
+        text += &format!(", each played in at least {least} (--min-game)");
     }
     if summary.without_games > 0 {
         text += &format!(
-            ", of which {} were played in no game but lead back to the games",
+            ", of which {} are in no game but lead back to the games",
             summary.without_games
         );
     }
