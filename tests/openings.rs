@@ -716,7 +716,7 @@ fn spellings_with_more_games_are_named() {
     };
     for command in ["openings", "show", "games"] {
         let note = said(&[command, "idx", "--player", "Carlsen, Magnus"]);
-        let expected = "\"Carlsen, Magnus\" matches 1 game, but other spellings of the name have more: \"Carlsen,M\" \
+        let expected = "\"Carlsen, Magnus\" matches 1 game, but names that may be other spellings have more: \"Carlsen,M\" \
                         (2 games)\n";
         assert!(note.contains(expected), "{command}: {note}");
         for options in [
