@@ -2,7 +2,7 @@
 //! programs.
 
 use std::{
-    collections::HashSet,
+    collections::HashMap,
     fs,
     io::{self, Write},
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, UdpSocket},
@@ -28,7 +28,7 @@ use polybook::{
         BookFile, Cache, CachedIndex, IndexProgress, Indexing, Listening, Log, Origin, Served,
         ServedRepertoire, Server, Stop, host_name, source_name, stored_color,
     },
-    storage::output::{is_directory, is_regular_file},
+    storage::output::{is_directory, is_regular_file, repeated},
 };
 
 use shakmaty::Color;
@@ -362,13 +362,19 @@ fn repertoires(args: &Args, context: Context) -> anyhow::Result<Vec<ServedRepert
     if files.is_empty() {
         return Ok(Vec::new());
     }
-    let mut names = HashSet::new();
+    let mut named: HashMap<(String, Color), &Path> = HashMap::new();
     for (path, color) in &files {
-        let name = source_name(path);
-        if !names.insert((name.clone(), *color)) {
-            let problem = format!(
-                "two repertoires for {color} have the name \"{name}\": rename one of the files"
-            );
+        let (path, name) = (path.as_path(), source_name(path));
+        if let Some(other) = named.insert((name.clone(), *color), path) {
+            let is_same = other == path || repeated([other, path]).next().is_some();
+            let (other, path) = (other.display(), path.display());
+            let problem = if is_same {
+                format!("the repertoire {path} for {color} is given twice: leave one out")
+            } else {
+                format!(
+                    "two repertoires for {color} have the name \"{name}\": rename {other} or {path}"
+                )
+            };
             return Err(Usage(problem).into());
         }
     }

@@ -217,7 +217,7 @@ pub struct ServedRepertoire {
     changed: Option<(u64, SystemTime)>,
     /// The results of practising the repertoire.
     #[serde(skip)]
-    pub(super) results: Arc<Mutex<PracticeResults>>,
+    pub(super) results: Arc<PracticeResults>,
     /// The directory of the file, if it must be removed together with the repertoire.
     #[serde(skip)]
     _directory: Option<TemporaryDir>,
@@ -229,7 +229,7 @@ pub(super) enum PracticeResults {
     /// A file that is stored beside the file of the repertoire.
     File(PathBuf),
     /// The memory of the server, so that the results are lost when it ends.
-    Memory(Schedule),
+    Memory(Mutex<Schedule>),
 }
 
 impl PracticeResults {
@@ -241,21 +241,35 @@ impl PracticeResults {
     pub(super) fn read(&self) -> Result<Schedule> {
         match self {
             PracticeResults::File(path) => Schedule::read(path),
-            PracticeResults::Memory(schedule) => Ok(schedule.clone()),
+            PracticeResults::Memory(schedule) => Ok(task::lock(schedule).clone()),
         }
     }
 
-    /// Stores the results.
+    /// Changes the stored results with `change`. Returns the changed results with the value that `change` returned. If
+    /// `change` returns an error, the results remain unchanged. Holds the lock `recording` while the file is changed,
+    /// so that the requests of this server do not [wait](Schedule::update) for each other's files.
     ///
     /// # Errors
     ///
-    /// Returns an error if the file cannot be written.
-    pub(super) fn write(&mut self, schedule: Schedule) -> Result<()> {
+    /// Returns the error of `change`, or an error response if the file cannot be read or written.
+    pub(super) fn update<T>(
+        &self,
+        recording: &Mutex<()>,
+        change: impl FnOnce(&mut Schedule) -> Result<T, Refusal>,
+    ) -> Result<(Schedule, T), Refusal> {
         match self {
-            PracticeResults::File(path) => schedule.write(path)?,
-            PracticeResults::Memory(stored) => *stored = schedule,
+            PracticeResults::File(path) => {
+                let _recording = task::lock(recording);
+                Schedule::update(path, change)
+            }
+            PracticeResults::Memory(stored) => {
+                let mut stored = task::lock(stored);
+                let mut schedule = stored.clone();
+                let changed = change(&mut schedule)?;
+                stored.clone_from(&schedule);
+                Ok((schedule, changed))
+            }
         }
-        Ok(())
     }
 }
 
@@ -306,7 +320,7 @@ impl ServedRepertoire {
             name,
             id: None,
             practise: true,
-            results: Arc::new(Mutex::new(PracticeResults::File(Schedule::path_of(path)))),
+            results: Arc::new(PracticeResults::File(Schedule::path_of(path))),
             _directory: None,
             color,
             known,
@@ -323,7 +337,7 @@ impl ServedRepertoire {
         directory: Option<TemporaryDir>,
     ) -> ServedRepertoire {
         let results = match directory {
-            Some(_) => Arc::new(Mutex::new(PracticeResults::Memory(Schedule::default()))),
+            Some(_) => Arc::new(PracticeResults::Memory(Mutex::default())),
             None => self.results,
         };
         ServedRepertoire {

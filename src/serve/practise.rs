@@ -23,7 +23,6 @@ use crate::{
         repertoire::OpenedSource,
         tree::played,
     },
-    task,
 };
 
 /// The maximum value of the parameter `new`, the number of new positions to practise.
@@ -137,11 +136,8 @@ fn practise(
         start: query.line.positions()[0].clone(),
         moves: query.line.moves().to_vec(),
     };
-    let recording = task::lock(&app.recording);
-    let mut results = task::lock(&served.results);
-    let mut schedule = results.read()?;
-    let graded = match parameters.text("answer") {
-        None => None,
+    let (schedule, graded) = match parameters.text("answer") {
+        None => (served.results.read()?, None),
         Some(text) => {
             let pos = query.line.position();
             let mv = match text {
@@ -151,21 +147,21 @@ fn practise(
                         .map_err(|err| Refusal::bad(format!("{text}: {err}")))?,
                 ),
             };
-            let graded = grade(&deck, &mut schedule, pos, mv, today);
             let unknown = || Refusal::bad("the repertoire has no move in this position");
-            let graded = graded.ok_or_else(unknown)?;
-            results.write(schedule.clone())?;
+            let (schedule, graded) = served.results.update(&app.recording, |schedule| {
+                grade(&deck, schedule, pos, mv, today).ok_or_else(unknown)
+            })?;
             line.moves.push(graded.played);
             let written = |mv: &shakmaty::Move| WrittenMove::new(pos, *mv);
-            Some(GradedAnswer {
+            let graded = GradedAnswer {
                 right: graded.is_right,
                 moves: graded.moves.iter().map(written).collect(),
                 played: written(&graded.played),
                 days: (graded.due - today).num_days(),
-            })
+            };
+            (schedule, Some(graded))
         }
     };
-    drop((results, recording));
     let replies = OpenedSource::filtered(&app.explorer, variant, &query.filters);
     let practice = Practice {
         deck: &deck,

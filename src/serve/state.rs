@@ -191,8 +191,8 @@ pub(super) struct AppState {
     pub(super) repertoires: Vec<Arc<ServedRepertoire>>,
     /// The repertoires that visitors sent.
     pub(super) uploads: Uploads,
-    /// Locked while an answer of a visitor who practises is recorded. Several repertoires can have the same file of
-    /// results, for example if a file contains the moves of both sides.
+    /// Locked while an answer of a visitor who practises is recorded in a file. Several repertoires can have the same
+    /// file of results, for example if a file contains the moves of both sides.
     pub(super) recording: Mutex<()>,
     evals: Option<Evals>,
     /// The names under which the user appears in the games.

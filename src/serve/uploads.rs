@@ -12,6 +12,7 @@ use shakmaty::Color;
 use super::{Refusal, ServedRepertoire, queue::Visitor};
 use crate::{
     error::{At, Result},
+    explore::practice::Schedule,
     storage::output::{AtomicFile, BufferedFile, TemporaryDir, is_regular_file},
     task,
 };
@@ -107,8 +108,9 @@ impl Uploads {
     }
 
     /// Writes a repertoire to a new file. The repertoire is called `name`, or a similar name if `is_taken` returns
-    /// `true` for this name or if another repertoire was stored under it since the server was started. Returns the path
-    /// of the file, and the temporary directory that contains it unless files are stored permanently.
+    /// `true` for this name, if another repertoire was stored under it since the server was started, or if the
+    /// directory contains the results of practising such a repertoire. Returns the path of the file, and the temporary
+    /// directory that contains it unless files are stored permanently.
     ///
     /// # Errors
     ///
@@ -135,7 +137,11 @@ impl Uploads {
                 check_space(directory, bytes.len() as u64)?;
                 let shared = task::lock(&self.shared);
                 let mut paths = files.map(|file| directory.join(file));
-                paths.find(|path| !path.exists() && shared.iter().all(|(stored, _)| stored != path))
+                paths.find(|path| {
+                    // The results of practice of a repertoire that was deleted belong to another visitor.
+                    let is_free = !path.exists() && !Schedule::path_of(path).exists();
+                    is_free && shared.iter().all(|(stored, _)| stored != path)
+                })
             }
             (None, Some(temporary)) => files.next().map(|file| temporary.path().join(file)),
             (None, None) => unreachable!("without a directory, there is a temporary one"),
@@ -190,6 +196,25 @@ fn names(name: &str) -> impl Iterator<Item = String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_repertoire_does_not_inherit_results_of_practice() {
+        let dir = tempfile::tempdir().unwrap();
+        let uploads = Uploads::new(Some(dir.path().to_owned()), true);
+        let stored = || {
+            let stored = uploads.store("a", Color::White, b"1. e4 *", &|_| false);
+            stored.unwrap().0
+        };
+        let first = stored();
+        assert_eq!(first.file_name().unwrap(), "a.white.repertoire");
+        let results = Schedule::path_of(&first);
+        fs::write(&results, "").unwrap();
+        fs::remove_file(&first).unwrap();
+        let second = stored();
+        assert_eq!(second.file_name().unwrap(), "a 2.white.repertoire");
+        fs::remove_file(results).unwrap();
+        assert_eq!(stored(), first);
+    }
 
     #[test]
     fn stored_files_have_new_names_with_their_side() {

@@ -566,9 +566,15 @@ fn advice_about_the_start_of_the_server_works() {
         ),
         (
             "en.pgn --repertoire mine.pgn:white --repertoire copy/mine.v2.pgn:white",
-            "two repertoires for white have the name \"mine\": rename one of the files",
+            "two repertoires for white have the name \"mine\": rename mine.pgn or copy/mine.v2.pgn",
             "mv copy/mine.v2.pgn copy/mine2.pgn",
             "en.pgn --repertoire mine.pgn:white --repertoire copy/mine2.pgn:white --repertoire copy/mine2.pgn:black",
+        ),
+        (
+            "en.pgn --repertoire mine.pgn:white --repertoire ./mine.pgn:white",
+            "the repertoire ./mine.pgn for white is given twice: leave one out",
+            "",
+            "en.pgn --repertoire mine.pgn:white",
         ),
         (
             "pgns",

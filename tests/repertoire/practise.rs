@@ -81,6 +81,9 @@ fn answers_are_kept_when_the_input_ends() {
     );
 }
 
+/// The results that another program has recorded: those of one move in another position.
+pub const OTHER_RESULTS: &[u8] = br#"{"format":"polybook practice","version":1,"cards":[{"position":"x","move":"d2d4","stability":3.0,"difficulty":5.0,"last":"2026-03-01","due":"2026-03-04","answers":1,"wrong":0}]}"#;
+
 #[test]
 fn an_answer_waits_until_another_program_has_recorded_its_own() {
     let dir = temp();
@@ -97,7 +100,7 @@ fn an_answer_waits_until_another_program_has_recorded_its_own() {
         "{error}"
     );
     drop(other);
-    let other = recording();
+    let mut other = recording();
     let mut session = polybook_in(dir)
         .args(line.split(' '))
         .stdin(Stdio::piped())
@@ -110,11 +113,13 @@ fn an_answer_waits_until_another_program_has_recorded_its_own() {
     while !text.ends_with("your move: e4\n") {
         assert!(output.read_line(&mut text).unwrap() > 0, "{text}");
     }
-    drop(other);
+    other.write_all(OTHER_RESULTS).unwrap();
+    other.commit().unwrap();
     output.read_to_string(&mut text).unwrap();
     assert!(session.wait().unwrap().success(), "{text}");
     assert!(text.contains("1 answer, 1 right"), "{text}");
-    assert_eq!(results(dir), [("e2e4".to_owned(), 1, 0)]);
+    let both = ["d2d4", "e2e4"].map(|mv| (mv.to_owned(), 1, 0));
+    assert_eq!(results(dir), both);
 }
 
 #[test]

@@ -1,10 +1,11 @@
 //! Repertoires that visitors send to `polybook serve`, and practising on its page.
 
-use std::fs;
+use std::{fs, io::Write};
 
+use polybook::storage::output::AtomicFile;
 use serde_json::{Value, json};
 
-use super::*;
+use super::{practise::OTHER_RESULTS, *};
 use crate::common::{fed, served::Reply};
 
 const GAMES: &str = "1. e4 e5 2. Nf3 1-0\n\n1. e4 c5 2. Nf3 0-1\n\n1. d4 d5 1-0\n\n";
@@ -463,15 +464,25 @@ fn no_two_repertoires_for_a_side_have_the_same_name() {
     write(dir, "mine.pgn", "1. d4 *\n");
     write(dir, "mine.v2.pgn", "1. e4 *\n");
     write(dir, "kept/mine.white.repertoire", "1. e4 *\n");
-    let clash = "two repertoires for white have the name \"mine\": rename one of the files";
-    for others in [
-        "--repertoire mine.v2.pgn:white",
-        "--repertoire mine.pgn:white",
-        "--repertoire-dir kept",
+    let clash = "two repertoires for white have the name \"mine\": rename mine.pgn or ";
+    let stored = Path::new("kept").join("mine.white.repertoire");
+    for (others, problem) in [
+        (
+            "--repertoire mine.v2.pgn:white",
+            format!("{clash}mine.v2.pgn"),
+        ),
+        (
+            "--repertoire mine.pgn:white",
+            "the repertoire mine.pgn for white is given twice: leave one out".to_owned(),
+        ),
+        (
+            "--repertoire-dir kept",
+            format!("{clash}{}", stored.display()),
+        ),
     ] {
         let line = format!("serve games.pgn --repertoire mine.pgn:white {others}");
         let error = fails(dir, &*line, 2);
-        assert!(error.contains(clash), "{error}");
+        assert!(error.contains(&problem), "{error}");
     }
     let served = Served::start(
         dir,
@@ -544,6 +555,45 @@ fn simultaneous_answers_are_all_recorded() {
     let results = fs::read_to_string(dir.join("both.pgn.practice.json")).unwrap();
     let results: Value = serde_json::from_str(&results).unwrap();
     assert_eq!(results["cards"].as_array().unwrap().len(), 6, "{results}");
+}
+
+#[test]
+fn the_server_waits_until_another_program_has_recorded_its_answer() {
+    let dir = temp();
+    let dir = dir.path();
+    write(dir, "games.pgn", GAMES);
+    write(dir, "white.pgn", "1. e4 *\n");
+    let served = Served::start(dir, "games.pgn -q --repertoire white.pgn:white");
+    let path = dir.join("white.pgn.practice.json");
+    let mut other = AtomicFile::create(&path).unwrap();
+    let of = "repertoire=white&side=white";
+    assert_eq!(practised(&served, of)["new"], 1);
+    let answer = format!("{of}&answer=e4");
+    let reply = practise(&served, &answer);
+    let text = reply.text();
+    assert_eq!(reply.status, 503, "{text}");
+    assert!(
+        text.contains("another program is writing this file: try again when it has ended"),
+        "{text}"
+    );
+    thread::scope(|scope| {
+        let reply = scope.spawn(|| {
+            loop {
+                let reply = practise(&served, &answer);
+                if reply.status != 503 {
+                    return reply;
+                }
+            }
+        });
+        other.write_all(OTHER_RESULTS).unwrap();
+        other.commit().unwrap();
+        let reply = reply.join().unwrap();
+        assert_eq!(reply.status, 200, "{}", reply.text());
+    });
+    let results = fs::read_to_string(path).unwrap();
+    for mv in ["d2d4", "e2e4"] {
+        assert!(results.contains(mv), "{results}");
+    }
 }
 
 /// Opening a pipe that no program writes to blocks the thread.

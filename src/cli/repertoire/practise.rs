@@ -3,8 +3,6 @@
 use std::{
     io::{self, BufRead, IsTerminal, Read},
     path::{Path, PathBuf},
-    thread,
-    time::Duration,
 };
 
 use polybook::{
@@ -84,11 +82,6 @@ pub struct Args {
     resources: ResourceArgs,
 }
 
-/// The maximum number of times that an answer is recorded, and the time between them. Recording fails while another
-/// program, such as the server, is recording an answer.
-const MAX_TRIES: u32 = 100;
-const RETRY_INTERVAL: Duration = Duration::from_millis(10);
-
 /// The maximum length of an answer in bytes. A longer line is read as several answers.
 const MAX_ANSWER: u64 = 1 << 10;
 
@@ -167,7 +160,8 @@ impl Session<'_> {
             let Typed::Answer(answer) = typed(&question.position)? else {
                 break;
             };
-            let graded = self.record(&mut schedule, &question.position, answer)?;
+            let graded;
+            (schedule, graded) = self.record(&question.position, answer)?;
             print(&verdict(&question.position, &graded))?;
             answers += 1;
             right += u64::from(graded.is_right);
@@ -187,28 +181,17 @@ impl Session<'_> {
         ))
     }
 
-    /// Grades an answer in the position `pos`, which must belong to the deck, and stores the result. Reads the schedule
-    /// again before, because another program may have recorded answers in the meantime.
+    /// Grades an answer in the position `pos`, which must belong to the deck, and stores the result. Returns the stored
+    /// schedule, which also contains the answers that other programs, such as the server, have meanwhile recorded.
     fn record(
         &self,
-        schedule: &mut Schedule,
         pos: &VariantPosition,
         answer: Option<Move>,
-    ) -> anyhow::Result<Graded> {
-        for _ in 0..MAX_TRIES {
-            *schedule = Schedule::read(self.path)?;
+    ) -> polybook::Result<(Schedule, Graded)> {
+        Schedule::update(self.path, |schedule| {
             let graded = grade(self.deck, schedule, pos, answer, today());
-            let graded = graded.expect("the question belongs to the deck");
-            match schedule.write(self.path) {
-                Err(Error::Busy { .. }) => thread::sleep(RETRY_INTERVAL),
-                written => {
-                    written?;
-                    return Ok(graded);
-                }
-            }
-        }
-        let problem = "another program is writing this file: try again when it has ended";
-        Err(Error::file(self.path, problem).into())
+            Ok(graded.expect("the question belongs to the deck"))
+        })
     }
 
     /// Returns the text of a question, which consists of the line and the position, as a board or a FEN.

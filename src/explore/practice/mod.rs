@@ -96,7 +96,8 @@ pub struct Question {
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug, serde::Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Askable {
-    /// The number of positions that are due because of an answer on an earlier day.
+    /// The number of positions that are due because of an answer on an earlier day, or on a later day if the clock was
+    /// wrong then.
     pub due: u64,
     /// The number of positions that are due because the last answer, which was given today, was wrong.
     pub again: u64,
@@ -226,7 +227,7 @@ impl Practice<'_> {
             match self.schedule.recall(position, moves, self.today) {
                 None => (new_left > 0).then_some(Reason::New),
                 Some(recall) if !recall.is_due(self.today) => None,
-                Some(recall) if recall.last == self.today => Some(Reason::Again),
+                Some(recall) if recall.is_of(self.today) => Some(Reason::Again),
                 Some(_) => Some(Reason::Due),
             }
         };

@@ -6,7 +6,8 @@ use std::{
     fs::File,
     io::Read,
     path::{Path, PathBuf},
-    time::{SystemTime, UNIX_EPOCH},
+    thread,
+    time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
 use chrono::{DateTime, Datelike, Days, Local, NaiveDate, NaiveTime};
@@ -16,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use super::deck::DeckMove;
 use crate::{
     chess::position::BookMove,
-    error::{At, Error, Result},
+    error::{At, Error, ErrorKind, Result},
     json,
     storage::output::{AtomicFile, BufferedFile, metadata_if_any},
 };
@@ -29,6 +30,12 @@ const FORMAT: &str = "polybook practice";
 
 /// The maximum size of a stored schedule in bytes. It is enough for 100,000 moves.
 const MAX_BYTES: u64 = 32 << 20;
+
+/// The maximum number of times that [`Schedule::update`] tries to claim the file.
+const MAX_TRIES: u32 = 100;
+
+/// The time between two attempts to claim the file.
+const RETRY_INTERVAL: Duration = Duration::from_millis(10);
 
 /// The range of valid stabilities in days. FSRS limits intervals to 36,500 days.
 const STABILITY: std::ops::RangeInclusive<f64> = 0.001..=36_500.0;
@@ -46,8 +53,8 @@ const FIRST_DAY: NaiveDate = NaiveDate::from_ymd_opt(*YEARS.start(), 1, 1).unwra
 /// within [`YEARS`].
 const LAST_DAY: NaiveDate = NaiveDate::from_ymd_opt(*YEARS.end() - 100, 12, 31).unwrap();
 
-/// Returns the current day in the time zone of the system. If the clock of the system is wrong by centuries, returns
-/// the first or the last day on which an answer can be recorded.
+/// Returns the current day in the time zone of the system. If no answer can be recorded on this day, because the clock
+/// of the system is wrong, returns the first or the last day on which an answer can be recorded.
 pub fn today() -> NaiveDate {
     day_of(SystemTime::now())
 }
@@ -93,8 +100,8 @@ impl Recall {
     /// Only the first answer of a day counts for the schedule. If it is wrong, the position remains due until the
     /// player answers correctly.
     ///
-    /// If `before` was recorded on a later day, because the clock of the system was wrong then, this answer changes
-    /// only the days.
+    /// If `before` was recorded on a later day, in another time zone or because the clock of the system was wrong then,
+    /// this answer changes only the days.
     pub fn after(before: Option<&Recall>, is_right: bool, today: NaiveDate) -> Recall {
         let today = recordable(today);
         let mut recall = match before {
@@ -116,9 +123,22 @@ impl Recall {
     }
 
     /// Returns `true` if the position is asked on the day `today`. This includes a position whose last answer was
-    /// recorded on a later day, because the clock of the system was wrong then.
+    /// recorded more than one day later, because the clock of the system was wrong then.
     pub fn is_due(&self, today: NaiveDate) -> bool {
+        let today = if self.is_of(today) { self.last } else { today };
         self.due <= today || self.last > today
+    }
+
+    /// Returns `true` if the last answer was recorded on the day `today` or on the next day. The programs that record
+    /// answers can be in different time zones, for example a server and a command line, so their days can differ by
+    /// one.
+    pub(super) fn is_of(&self, today: NaiveDate) -> bool {
+        self.last == today || Some(self.last) == today.succ_opt()
+    }
+
+    /// Returns `true` if the last answer was recorded more than one day after `today`.
+    fn is_late(&self, today: NaiveDate) -> bool {
+        self.last > today && !self.is_of(today)
     }
 
     /// Returns `true` if FSRS can handle the numbers and days of a recall that was read from a file.
@@ -217,12 +237,8 @@ impl Schedule {
     /// Returns an error if the file cannot be read, is too large, was not written by [`write`](Schedule::write), or was
     /// written by a newer version of polybook.
     pub fn read(path: &Path) -> Result<Schedule> {
-        let Some(metadata) = metadata_if_any(path).at(path, "read")? else {
+        if !is_stored(path)? {
             return Ok(Schedule::default());
-        };
-        if !metadata.is_file() {
-            let problem = "the results of practice are stored under this name, but it is not a file: rename it";
-            return Err(Error::file(path, problem));
         }
         let mut text = Vec::new();
         let file = File::open(path).at(path, "read")?;
@@ -278,9 +294,37 @@ impl Schedule {
     /// # Errors
     ///
     /// Returns an error if the file cannot be written.
-    #[expect(clippy::missing_panics_doc, reason = "texts and numbers are JSON")]
     pub fn write(&self, path: &Path) -> Result<()> {
-        let mut out = BufferedFile::new(AtomicFile::create(path)?);
+        self.write_to(AtomicFile::create(path)?)
+    }
+
+    /// Reads the schedule at `path`, changes it with `change`, and writes it. Returns the changed schedule with the
+    /// value that `change` returned. If `change` returns an error, the file remains unchanged.
+    ///
+    /// The file is claimed before it is read. Other programs that record answers then wait until the changed schedule
+    /// is written, so the schedule that `change` receives contains all of their earlier answers. If another program has
+    /// claimed the file, waits for that program, but at most about a second.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of `change`, an error of the kind [`Busy`](ErrorKind::Busy) if another program keeps writing
+    /// the file, or fails for the same reasons as [`read`](Schedule::read) and [`write`](Schedule::write).
+    pub fn update<T, E: From<Error>>(
+        path: &Path,
+        change: impl FnOnce(&mut Schedule) -> Result<T, E>,
+    ) -> Result<(Schedule, T), E> {
+        // Opening a pipe would block the thread.
+        is_stored(path)?;
+        let file = claimed(path)?;
+        let mut schedule = Schedule::read(path)?;
+        let changed = change(&mut schedule)?;
+        schedule.write_to(file)?;
+        Ok((schedule, changed))
+    }
+
+    /// Writes the schedule to `file`, and commits the file.
+    pub(super) fn write_to(&self, file: AtomicFile) -> Result<()> {
+        let mut out = BufferedFile::new(file);
         out.put(format!("{{\"format\":\"{FORMAT}\",\"version\":{VERSION},\"cards\":[").as_bytes())?;
         let mut separator = "\n";
         let moves = self.recalls.iter().flat_map(|(position, moves)| {
@@ -306,7 +350,8 @@ impl Schedule {
     }
 
     /// Returns the latest recall of any of `moves` in the position with the name `position`, or `None` if none of them
-    /// was asked. A recall with a day after `today` is returned only if there is no other.
+    /// was asked. A recall that was recorded by a wrong clock, more than one day after `today`, is returned only if
+    /// there is no other.
     pub(super) fn recall(
         &self,
         position: &str,
@@ -315,7 +360,7 @@ impl Schedule {
     ) -> Option<&Recall> {
         let known = self.recalls.get(position)?;
         let recalls = moves.iter().filter_map(|mv| known.get(&mv.mv.to_string()));
-        recalls.max_by_key(|recall| (recall.last <= today, recall.last, recall.due))
+        recalls.max_by_key(|recall| (!recall.is_late(today), recall.last, recall.due))
     }
 
     /// Stores the recall of a move in the position with the name `position`.
@@ -328,10 +373,38 @@ impl Schedule {
     }
 }
 
+/// Returns `true` if a file exists at `path`. Returns an error if something else exists there, such as a directory or a
+/// pipe.
+fn is_stored(path: &Path) -> Result<bool> {
+    match metadata_if_any(path).at(path, "read")? {
+        None => Ok(false),
+        Some(metadata) if metadata.is_file() => Ok(true),
+        Some(_) => {
+            let problem = "the results of practice are stored under this name, but it is not a file: rename it";
+            Err(Error::file(path, problem))
+        }
+    }
+}
+
+/// Creates an output file that will replace the schedule at `path`. Other programs that call this function then wait
+/// until the file is committed or dropped. Only if two programs look for the file of the other one before either of
+/// them has created its own, both succeed.
+fn claimed(path: &Path) -> Result<AtomicFile> {
+    for _ in 0..MAX_TRIES {
+        match AtomicFile::create(path) {
+            Err(Error::Busy { .. }) => thread::sleep(RETRY_INTERVAL),
+            claimed => return claimed,
+        }
+    }
+    Err(Error::File {
+        path: path.to_owned(),
+        kind: ErrorKind::Busy,
+        problem: "another program is writing this file: try again when it has ended".into(),
+    })
+}
+
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     #[test]

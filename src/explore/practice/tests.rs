@@ -7,9 +7,10 @@ use shakmaty::{Color, san::SanPlus};
 use super::*;
 use crate::{
     chess::position::{Keyed, Variant, read_move},
+    error::{Error, ErrorKind},
     explore::repertoire::{MoveComments, OpenOptions, OpenedSource},
     progress::Meter,
-    storage::sort::Memory,
+    storage::{output::AtomicFile, sort::Memory},
 };
 
 /// A repertoire in a temporary directory.
@@ -419,6 +420,63 @@ fn a_stored_schedule_is_read_back() {
 }
 
 #[test]
+fn an_update_keeps_the_answers_of_other_programs() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.practice.json");
+    let recall = Recall::after(None, true, day(0));
+    let e4 = read_move(&Variant::Standard.start(), b"e4").unwrap();
+    let record = |schedule: &mut Schedule, position: &str| {
+        schedule.record(position, e4.into(), recall);
+        Ok::<_, Error>(schedule.moves())
+    };
+    // An answer may have to wait for longer than an update waits.
+    let update = |position: &str| loop {
+        match Schedule::update(&path, |schedule| record(schedule, position)) {
+            Err(err) => assert_eq!(err.kind(), ErrorKind::Busy, "{err}"),
+            Ok(updated) => return updated,
+        }
+    };
+    // A program whose answer comes after another one has read the schedule waits for the new schedule.
+    std::thread::scope(|scope| {
+        let first = Schedule::update(&path, |schedule| {
+            let moves = record(schedule, "first")?;
+            let err = schedule.write(&path).unwrap_err();
+            assert_eq!(err.kind(), ErrorKind::Busy, "{err}");
+            Ok::<_, Error>((moves, scope.spawn(|| update("second"))))
+        });
+        let (_, (moves, second)) = first.unwrap();
+        assert_eq!((moves, second.join().unwrap().1), (1, 2));
+    });
+    // A program whose answer comes while another one writes the schedule reads the new schedule.
+    let mut other = Schedule::read(&path).unwrap();
+    record(&mut other, "third").unwrap();
+    let file = AtomicFile::create(&path).unwrap();
+    std::thread::scope(|scope| {
+        let fourth = scope.spawn(|| update("fourth"));
+        other.write_to(file).unwrap();
+        assert_eq!(fourth.join().unwrap().1, 4);
+    });
+    assert_eq!(Schedule::read(&path).unwrap().moves(), 4);
+}
+
+#[test]
+fn an_update_that_fails_changes_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.practice.json");
+    let failed = || {
+        let failed = Schedule::update(&path, |schedule| {
+            *schedule = schedule_of(&Recall::after(None, true, day(0)));
+            Err::<(), _>(Error::file("x", "refused"))
+        });
+        failed.unwrap_err().to_string()
+    };
+    assert_eq!(failed(), "x: refused");
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+    fs::create_dir(&path).unwrap();
+    assert!(failed().contains("it is not a file: rename it"));
+}
+
+#[test]
 fn other_files_are_no_schedules() {
     let card = r#"{"position":"x","move":"e2e4","stability":3.0,"difficulty":5.0,"last":"2026-03-01","due":"2026-03-04","answers":1,"wrong":0}"#;
     let document = |version: u32, card: &str| {
@@ -544,6 +602,41 @@ fn a_clock_that_was_set_back_is_no_problem() {
     let late = Recall::after(None, true, day(10));
     let early = Recall::after(Some(&late), true, day(2));
     assert!(early.due > day(2) && early.last == day(2));
+}
+
+/// The server and the command line can be in different time zones.
+#[test]
+fn an_answer_of_the_next_day_counts_as_one_of_today() {
+    let deck = deck("1. e4 (1. d4) *", Color::White);
+    let start = Variant::Standard.start();
+    let mut schedule = Schedule::default();
+    let mut answer = |text: &str, today| {
+        let mv = read_move(&start, text.as_bytes()).ok();
+        grade(&deck, &mut schedule, &start, mv, today).unwrap();
+        schedule.clone()
+    };
+    let askable = |schedule: &Schedule, today| {
+        let practice = Practice {
+            deck: &deck,
+            schedule,
+            replies: None,
+            skipped: &[],
+            today,
+        };
+        let Askable { due, again, new } = practice.askable();
+        (due, again, new)
+    };
+    let wrong = answer("?", day(1));
+    assert_eq!(askable(&wrong, day(0)), (0, 1, 0));
+    assert_eq!(askable(&wrong, day(1)), (0, 1, 0));
+    let right = answer("e4", day(1));
+    assert_eq!(askable(&right, day(0)), (0, 0, 0));
+    // A repeated answer is not recorded, even if it is the other move of the repertoire.
+    assert_eq!(answer("d4", day(0)), right);
+    // When the move is due in one time zone, an answer with the other move counts in both.
+    let other = answer("d4", day(10));
+    assert_ne!(other, right);
+    assert_eq!(askable(&other, day(9)), (0, 0, 0));
 }
 
 #[test]
