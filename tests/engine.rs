@@ -1265,7 +1265,7 @@ fn only_moves_of_the_named_player_are_played() {
         assert_eq!(sorted(&found), sorted(moves), "{options}{line}: {said}");
     }
     let mut session = Session::start(dir.path(), "engine games.idx");
-    // Without a player, the color means nothing.
+    // The option Color has no effect if no player is named.
     let said = session.ask("setoption name Color value black\ngo", "bestmove");
     assert_ne!(said.last().unwrap(), "bestmove (none)", "{said:?}");
     let (_, said) = moves_of("--player Ann --color black", "");

@@ -369,9 +369,8 @@ pub fn say_duplicates(
     context: Context,
 ) -> polybook::Result<()> {
     let filters = &query.filters;
-    let names_player = !filters.player.is_empty() || !filters.opponent.is_empty();
     let is_large = explorer.game_count() > MAX_COMPARED_GAMES;
-    if !names_player || is_large || filters.duplicates.is_some() || context.quiet {
+    if !filters.has_names() || is_large || filters.duplicates.is_some() || context.quiet {
         return Ok(());
     }
     let mut once = query.clone();

@@ -471,8 +471,8 @@ fn inputs(
 const MAX_LISTED_GAMES: usize = 10;
 
 /// Returns the summary of a run of `make-book` as text, with one fact per line. `inputs` contains the paths that the user
-/// gave, and `seconds` is the duration of the run. `mixes_players` is the result of
-/// [`mixes_players`].
+/// gave, and `seconds` is the duration of the run. `mixes_players` is
+/// `true` if a book of a player's games also contains the moves of the opponents.
 fn summary(report: &Report, inputs: &[PathBuf], seconds: f64, mixes_players: bool) -> String {
     let mut text = String::new();
     warnings(&mut text, report);

@@ -154,7 +154,7 @@ fn open(
 }
 
 /// Opens the repertoire that was stored at `path`. If this fails or if `stop` is set, removes the file, because the
-/// visitor is told that the repertoire was not received.
+/// visitor gets an error and does not expect the server to keep the repertoire.
 fn open_stored(
     path: &Path,
     color: Color,

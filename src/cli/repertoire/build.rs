@@ -11,6 +11,7 @@ use polybook::{
     counts::Memory,
     pgn::{Cutter, GameReader, Input, StreamOptions},
     repertoire::{Build, CommentDetail, OwnMoveRule, RepertoireFile, Writing, build},
+    selection::Selection,
     storage::output::is_regular_file,
     tree::{LinesOf, MoveSource, Union},
 };
@@ -177,16 +178,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
         context,
     )?;
     let filter = args.filter.for_side(args.color)?;
-    let names_players = filter.as_ref().is_some_and(|filter| {
-        let names = [
-            &filter.player,
-            &filter.opponent,
-            &filter.white,
-            &filter.black,
-        ];
-        names.iter().any(|names| !names.is_empty())
-    });
-    if !names_players {
+    if !filter.as_ref().is_some_and(Selection::has_names) {
         for source in &args.sources {
             if let Some(name) = owner_of(source, &opener.memory)? {
                 context.say(&format!(
@@ -248,10 +240,8 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
         text += &format!(", each played in at least {least} (--min-game)");
     }
     if summary.without_games > 0 {
-        text += &format!(
-            ", of which {} are in no game but lead back to the games",
-            summary.without_games
-        );
+        let answers = plural(summary.without_games, "answer");
+        text += &format!("; {answers} played in no game, but leading back to the games");
     }
     if summary.single_game > 0 {
         let answers = plural(summary.single_game, "answer");

@@ -122,8 +122,8 @@ impl Recall {
         recall
     }
 
-    /// Returns `true` if the position is asked on the day `today`. This includes a position whose last answer was
-    /// recorded more than one day later, because the clock of the system was wrong then.
+    /// Returns `true` if the user should answer in the position again on the day `today`. This is also the case if the last
+    /// answer was recorded more than one day later, because the clock of the system was wrong then.
     pub fn is_due(&self, today: NaiveDate) -> bool {
         let today = if self.is_of(today) { self.last } else { today };
         self.due <= today || self.last > today

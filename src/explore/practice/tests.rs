@@ -604,25 +604,34 @@ fn a_clock_that_was_set_back_is_no_problem() {
     assert!(early.due > day(2) && early.last == day(2));
 }
 
+/// Records the answer `text`, a move in SAN, in the starting position.
+fn answered(deck: &Deck, schedule: &mut Schedule, text: &str, today: NaiveDate) {
+    let start = Variant::Standard.start();
+    let mv = read_move(&start, text.as_bytes()).ok();
+    grade(deck, schedule, &start, mv, today).unwrap();
+}
+
+fn practice_on<'a>(deck: &'a Deck, schedule: &'a Schedule, today: NaiveDate) -> Practice<'a> {
+    Practice {
+        deck,
+        schedule,
+        replies: None,
+        skipped: &[],
+        today,
+    }
+}
+
 /// The server and the command line can be in different time zones.
 #[test]
 fn an_answer_of_the_next_day_counts_as_one_of_today() {
     let deck = deck("1. e4 (1. d4) *", Color::White);
-    let start = Variant::Standard.start();
     let mut schedule = Schedule::default();
     let mut answer = |text: &str, today| {
-        let mv = read_move(&start, text.as_bytes()).ok();
-        grade(&deck, &mut schedule, &start, mv, today).unwrap();
+        answered(&deck, &mut schedule, text, today);
         schedule.clone()
     };
     let askable = |schedule: &Schedule, today| {
-        let practice = Practice {
-            deck: &deck,
-            schedule,
-            replies: None,
-            skipped: &[],
-            today,
-        };
+        let practice = practice_on(&deck, schedule, today);
         let Askable { due, again, new } = practice.askable();
         (due, again, new)
     };
@@ -642,21 +651,13 @@ fn an_answer_of_the_next_day_counts_as_one_of_today() {
 #[test]
 fn an_answer_of_a_later_day_is_asked_again() {
     let deck = deck("1. e4 (1. d4) *", Color::White);
-    let start = Variant::Standard.start();
     let mut schedule = Schedule::default();
     let mut answer = |text: &str, today| {
-        let mv = read_move(&start, text.as_bytes()).ok();
-        grade(&deck, &mut schedule, &start, mv, today).unwrap();
+        answered(&deck, &mut schedule, text, today);
         schedule.clone()
     };
     let askable = |schedule: &Schedule, today| {
-        let practice = Practice {
-            deck: &deck,
-            schedule,
-            replies: None,
-            skipped: &[],
-            today,
-        };
+        let practice = practice_on(&deck, schedule, today);
         (practice.askable().due, practice.next_due().is_some())
     };
     let wrong_clock = day(27_000);
@@ -686,7 +687,7 @@ fn every_clock_makes_a_schedule_that_can_be_read() {
             assert_eq!(Schedule::read(&path).unwrap().moves(), 1, "{today}");
         }
     }
-    // A card that is always known is asked at the longest intervals in the end.
+    // The intervals of a move that the user always knows grow to the longest ones.
     let (mut recall, mut today) = (None, day(0));
     for _ in 0..300 {
         let next = Recall::after(recall.as_ref(), true, today);

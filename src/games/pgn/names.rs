@@ -153,7 +153,7 @@ fn likeness(wanted: &str, name: &str) -> u32 {
     (1000.0 * mean) as u32
 }
 
-/// The names in a filter, of which other spellings are searched.
+/// The names in a filter, for a search for other spellings of these names.
 pub(crate) struct WantedSpellings {
     /// The normalized names.
     names: Vec<String>,
@@ -288,16 +288,15 @@ impl PlayerNames {
             .into_iter()
             .map(|(name, games)| format!("\"{name}\" ({})", plural(*games, "game")));
         Some(format!(
-            "\"{}\" matches {count}{several} names: {}{more}; with the condition exact, only whole names \
-             match",
+            "\"{}\" matches {count}{several} names: {}{more}; with the condition exact, only whole names match",
             self.wanted.join("\" or \""),
             listed.collect::<Vec<_>>().join(", "),
         ))
     }
 
     /// Returns a message that lists the names in `others` that have more games than all matched names together. `others`
-    /// contains names that may be other spellings of the names in the filter. Returns `None` if no name matched, or if no other spelling
-    /// has more games.
+    /// contains names that may be other spellings of the names in the filter. Returns `None` if no name matched, or if no
+    /// name in `others` has more games.
     pub(crate) fn note_of_spellings(&self, others: &PlayerNames) -> Option<String> {
         let games: u64 = self.matched.values().map(|(_, games)| games).sum();
         let listed = others.most_frequent(MAX_LISTED).into_iter();

@@ -349,7 +349,7 @@ impl Selection {
     }
 
     /// Returns `true` if the selection has a condition on the names of players.
-    pub(crate) fn has_names(&self) -> bool {
+    pub fn has_names(&self) -> bool {
         let mut names = self.player_conditions().into_iter();
         names.any(|names| !names.is_empty())
     }
