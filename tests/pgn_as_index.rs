@@ -4,13 +4,10 @@ use std::{fs, path::Path, process::Output};
 
 use crate::common::{Arguments, fails, ok, ok_json, polybook_in, run, sample, temp};
 
-/// Runs the binary with the cache in the directory `cache` of `dir`.
+/// Runs a command line that must succeed.
 #[track_caller]
-fn run_cached(dir: &Path, args: impl Arguments) -> Output {
-    let mut command = polybook_in(dir);
-    command.args(args.list());
-    let output = command.env("XDG_CACHE_HOME", dir.join("cache")).output();
-    let output = output.unwrap();
+fn succeeds(dir: &Path, args: impl Arguments) -> Output {
+    let output = run(dir, &args.list());
     assert!(output.status.success(), "{output:?}");
     output
 }
@@ -36,7 +33,7 @@ fn queries_of_a_pgn_file_are_those_of_its_index() {
     ] {
         let expected = ok(dir, &format!("{command} famous.idx {options}"));
         let line = format!("{command} famous.pgn {options}");
-        let output = run_cached(dir, &line);
+        let output = succeeds(dir, &line);
         assert_eq!(
             String::from_utf8(output.stdout).unwrap(),
             expected,
@@ -62,16 +59,15 @@ fn queries_of_a_pgn_file_are_those_of_its_index() {
     // The error for an unknown game names the PGN file, not the index in the cache.
     let mut unknown = polybook_in(dir);
     unknown.args(["games", "famous.pgn", "--pgn", "--id", "99999"]);
-    let output = unknown.env("XDG_CACHE_HOME", dir.join("cache")).output();
-    let error = String::from_utf8(output.unwrap().stderr).unwrap();
+    let error = String::from_utf8(unknown.output().unwrap().stderr).unwrap();
     let said = "polybook: famous.pgn: the index contains no game with the id 99999";
     assert!(error.starts_with(said), "{error}");
-    let both = run_cached(dir, "show famous.pgn online.pgn --json");
+    let both = succeeds(dir, "show famous.pgn online.pgn --json");
     let both: serde_json::Value = serde_json::from_slice(&both.stdout).unwrap();
     assert_eq!(both["games"], 51);
     let table = ok(dir, "openings famous.idx");
     assert_eq!(
-        run_cached(dir, "openings famous.pgn").stdout,
+        succeeds(dir, "openings famous.pgn").stdout,
         table.as_bytes()
     );
 }
@@ -170,7 +166,7 @@ fn advice_about_a_damaged_index_in_the_cache_works() {
     let dir = dir.path();
     fs::copy(sample("selfplay.pgn"), dir.join("selfplay.pgn")).unwrap();
     let command = "openings selfplay.pgn -q";
-    let sound = run_cached(dir, command).stdout;
+    let sound = succeeds(dir, command).stdout;
     let cache = dir.join("cache/polybook");
     let mut entries = fs::read_dir(&cache).unwrap().map(Result::unwrap);
     let index = entries.find(|entry| entry.path().is_dir()).unwrap();
@@ -186,8 +182,7 @@ fn advice_about_a_damaged_index_in_the_cache_works() {
         fs::write(&table, changed).unwrap();
         let mut polybook = polybook_in(dir);
         polybook.args(command.list());
-        let output = polybook.env("XDG_CACHE_HOME", dir.join("cache")).output();
-        let output = output.unwrap();
+        let output = polybook.output().unwrap();
         (!output.status.success()).then(|| String::from_utf8(output.stderr).unwrap())
     });
     let error = damaged.expect("some damage is found after the index is opened");
@@ -195,5 +190,5 @@ fn advice_about_a_damaged_index_in_the_cache_works() {
     let named = named.split(", and repeat the command").next().unwrap();
     assert_eq!(Path::new(named), index.path());
     fs::remove_dir_all(named).unwrap();
-    assert_eq!(run_cached(dir, command).stdout, sound);
+    assert_eq!(succeeds(dir, command).stdout, sound);
 }

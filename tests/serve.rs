@@ -431,7 +431,6 @@ fn advice_about_an_unwritable_cache_works() {
         fs::create_dir_all(blocked.parent().unwrap()).unwrap();
         fs::write(&blocked, "").unwrap();
         let mut command = crate::common::polybook_in(dir.path());
-        command.env("XDG_CACHE_HOME", dir.path().join("cache"));
         let output = command.args(["serve", "famous.pgn"]).output().unwrap();
         let error = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(1), "{error}");
@@ -1610,7 +1609,6 @@ fn a_second_server_waits_until_the_first_has_made_the_index() {
         let log = fs::File::create(dir.path().join(log)).unwrap();
         let mut command = polybook_in(dir.path());
         command.args(["serve", "--listen", "127.0.0.1:0", "slow.pgn"]);
-        command.env("XDG_CACHE_HOME", dir.path().join("cache"));
         command.stdout(std::process::Stdio::piped()).stderr(log);
         command.spawn().unwrap()
     };

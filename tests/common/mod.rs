@@ -52,10 +52,12 @@ pub fn temp_in_memory() -> TempDir {
     tempfile::tempdir_in("/dev/shm").unwrap_or_else(|_| temp())
 }
 
-/// Returns a command that runs the binary in a directory.
+/// Returns a command that runs the binary in a directory, with its cache in the subdirectory `cache`.
 pub fn polybook_in(dir: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_polybook"));
-    command.current_dir(dir);
+    command
+        .current_dir(dir)
+        .env("XDG_CACHE_HOME", dir.join("cache"));
     command
 }
 

@@ -29,7 +29,7 @@ pub struct Reply {
 }
 
 impl Served {
-    /// Starts a server with sources and options in a directory, which also contains its cache. Waits until the index is
+    /// Starts a server with sources and options in a directory. Waits until the index is
     /// ready.
     #[track_caller]
     pub fn start(dir: &Path, args: impl Arguments) -> Served {
@@ -66,7 +66,6 @@ impl Served {
             .args(["serve", "--listen", "127.0.0.1:0", "--allow-pgn"])
             .arg(super::sample(""))
             .args(args.list())
-            .env("XDG_CACHE_HOME", dir.join("cache"))
             .env("HOME", dir)
             .stdout(Stdio::piped());
         set(&mut command);

@@ -29,14 +29,11 @@ impl Said {
         }
     }
 
-    /// Runs polybook in `dir` with a cache of its own. `line` contains the arguments, which are separated by blanks. Words
+    /// Runs polybook in `dir`. `line` contains the arguments, which are separated by blanks. Words
     /// in single quotes may contain blanks.
     pub fn by_command(dir: &Path, line: &str) -> Said {
         let mut command = polybook_in(dir);
-        command
-            .args(words(line))
-            .env("XDG_CACHE_HOME", dir.join("cache"));
-        let output = command.output().unwrap();
+        let output = command.args(words(line)).output().unwrap();
         let messages = [output.stderr, output.stdout].concat();
         let messages = String::from_utf8(messages).unwrap();
         let messages = messages.replace(&format!("{}/", dir.display()), "");
