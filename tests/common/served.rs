@@ -29,8 +29,7 @@ pub struct Reply {
 }
 
 impl Served {
-    /// Starts a server with sources and options in a directory. Waits until the index is
-    /// ready.
+    /// Starts a server with sources and options in a directory. Waits until the index is ready.
     #[track_caller]
     pub fn start(dir: &Path, args: impl Arguments) -> Served {
         Served::start_with(dir, args, |_| {})
