@@ -850,6 +850,13 @@ fn a_game_in_the_files_of_both_players_counts_once() {
         all.contains("\nyou against them  0.0% in 2 games,"),
         "{all}"
     );
+    // Also if the opponent has one name, and the player several.
+    for names in ["me", "me --player x"] {
+        let line = format!(
+            "prepare mine theirs --exact --opponent them --player {names} --color black --json"
+        );
+        assert_eq!(ok_json(dir, &line)["theirs"]["games"], 3, "{names}");
+    }
     let served = Served::start(dir, "-q mine theirs");
     let asked = "/prepare?player=Them&color=white&me=Me";
     let met = |path: &str| served.json(path)["met"]["games"].as_u64();

@@ -86,8 +86,8 @@ impl DuplicateGroups {
     }
 
     /// Finds the duplicate games in `sources` under the assumption that all names that match one condition of
-    /// `selection` belong to one player. Compares only games that contain such a name. Returns `None` if no condition
-    /// matches different names, because the groups are then the same as those of `self`.
+    /// `selection` belong to one player. Compares only games that contain a name that matches a condition. Returns `None`
+    /// if no condition matches different names, because the groups are then the same as those of `self`.
     ///
     /// # Errors
     ///
@@ -97,10 +97,9 @@ impl DuplicateGroups {
         sources: &[OpenIndex],
         selection: &Selection,
     ) -> Result<Option<DuplicateGroups>> {
-        let mut name_hashes: Option<FxHashMap<u64, Vec<u64>>> = None;
-        let named = selection.player_conditions().into_iter().zip([1, 2, 3, 4]);
-        // The first condition that a name matches counts, so it is the last one that sets the hash.
-        for (names, hash) in named.rev() {
+        // The names that match each condition: the first game of their index, and their number in it.
+        let mut matches: Vec<Vec<(u64, usize)>> = Vec::new();
+        for names in selection.player_conditions() {
             let mut matching = Vec::new();
             for (source, name) in sources
                 .iter()
@@ -113,25 +112,28 @@ impl DuplicateGroups {
                         .map(|number| (source.first, number as usize)),
                 );
             }
-            let hash_of =
-                |(first, number): &(u64, usize)| self.name_hashes.get(first)?.get(*number).copied();
+            matches.push(matching);
+        }
+        let hash_of =
+            |(first, number): &(u64, usize)| self.name_hashes.get(first)?.get(*number).copied();
+        let differ = |matching: &Vec<_>| {
             let mut hashes = matching.iter().filter_map(hash_of);
             let first = hashes.next();
-            if hashes.any(|other| Some(other) != first) || name_hashes.is_some() {
-                let name_hashes = name_hashes.get_or_insert_with(|| self.name_hashes.clone());
-                for (first, number) in matching {
-                    if let Some(known) = name_hashes
-                        .get_mut(&first)
-                        .and_then(|it| it.get_mut(number))
-                    {
-                        *known = hash;
-                    }
+            hashes.any(|other| Some(other) != first)
+        };
+        if !matches.iter().any(differ) {
+            return Ok(None);
+        }
+        let mut name_hashes = self.name_hashes.clone();
+        // The first condition that a name matches counts, so it is the last one that sets the hash.
+        for (matching, hash) in matches.into_iter().zip([1, 2, 3, 4]).rev() {
+            for (first, number) in matching {
+                let hashes = name_hashes.get_mut(&first);
+                if let Some(known) = hashes.and_then(|hashes| hashes.get_mut(number)) {
+                    *known = hash;
                 }
             }
         }
-        let Some(name_hashes) = name_hashes else {
-            return Ok(None);
-        };
         let mut groups = DuplicateGroups {
             name_hashes,
             ..DuplicateGroups::default()
