@@ -889,15 +889,17 @@ fn a_name_with_a_slash_is_that_of_a_directory() {
         &format!("make-book -q {pgn} --min-game 1 --bin a.bin --obs a.obs.db3"),
     );
     ok(dir.path(), "show -q a.bin --out a.txt");
+    // The commands below find this index in the cache.
+    ok(dir.path(), &format!("show -q {pgn}"));
     let before = contents(dir.path());
     for (line, out) in [
         (format!("make-book {pgn} --bin"), "z.bin"),
         (format!("make-book {pgn} --obs"), "z.obs.db3"),
         (format!("make-book {pgn} --suite"), "z.epd"),
-        (format!("show -q {pgn} --out"), "z.csv"),
-        (format!("games -q {pgn} --pgn --out"), "z.pgn"),
-        (format!("extract -q {pgn} --out"), "z.pgn"),
-        (format!("plies -q {pgn} --out"), "z.csv"),
+        (format!("show {pgn} --out"), "z.csv"),
+        (format!("games {pgn} --pgn --out"), "z.pgn"),
+        (format!("extract {pgn} --out"), "z.pgn"),
+        (format!("plies {pgn} --out"), "z.csv"),
         (format!("evals {pgn} --out"), "z.evals"),
         ("tree a.bin --out".to_owned(), "z.pgn"),
         ("convert a.obs.db3".to_owned(), "z.bin"),
