@@ -132,7 +132,7 @@ impl Journal {
         if records.is_empty() {
             journal.mark_as_empty()?
         } else {
-            journal.set_kept()
+            journal.mark_as_used()
         }
         Ok((journal, records))
     }
@@ -150,18 +150,15 @@ impl Journal {
     /// Marks the journal as empty, so that it is removed when the run ends.
     fn mark_as_empty(&mut self) -> Result<()> {
         self.is_empty = true;
+        *task::lock(&CURRENT_JOURNAL) = None;
         self.removed_at_end = Some(RemovedAtEnd::new(&self.path, &self.file)?);
         Ok(())
     }
 
-    /// Marks the journal as used, so that it is kept when the run ends.
+    /// Marks the journal as used, so that it is kept when the run ends, and [`kept_journal`] returns it.
     fn mark_as_used(&mut self) {
         self.is_empty = false;
         self.removed_at_end = None;
-    }
-
-    /// Registers this journal as the one that [`kept_journal`] returns.
-    fn set_kept(&self) {
         // If the file's identity is unknown, the journal is not named at the end of the run.
         let id = FileId::of_open(&self.file).ok();
         *task::lock(&CURRENT_JOURNAL) = id.map(|id| (self.path.clone(), id));
@@ -182,13 +179,17 @@ impl Journal {
 
     /// Appends an evaluation to the journal.
     pub(super) fn push(&mut self, record: &EvalRecord) -> Result<()> {
-        self.append(&record.to_bytes())?;
-        // A journal to which no evaluation could be written is removed when the run ends.
-        if self.is_empty {
-            self.mark_as_used();
-            self.set_kept();
+        if !self.is_empty {
+            return self.append(&record.to_bytes());
         }
-        Ok(())
+        // A signal directly after the first evaluation must not remove the journal.
+        self.mark_as_used();
+        let written = self.append(&record.to_bytes());
+        if written.is_err() {
+            // The run ends because of the error, and then removes the journal without evaluations.
+            self.mark_as_empty()?;
+        }
+        written
     }
 
     /// Appends an entry with the content `bytes` to the journal. If the file ends with an incomplete entry, which a
