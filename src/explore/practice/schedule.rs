@@ -387,8 +387,7 @@ fn is_stored(path: &Path) -> Result<bool> {
 }
 
 /// Creates an output file that will replace the schedule at `path`. Other programs that call this function then wait
-/// until the file is committed or dropped. Only if two programs look for the file of the other one before either of
-/// them has created its own, both succeed.
+/// until the file is committed or dropped.
 fn claimed(path: &Path) -> Result<AtomicFile> {
     for _ in 0..MAX_TRIES {
         match AtomicFile::create(path) {

@@ -484,6 +484,29 @@ mod tests {
     }
 
     #[test]
+    fn of_simultaneous_outputs_with_one_target_at_most_one_is_created() {
+        const THREADS: usize = 4;
+        let dir = tempfile::tempdir().unwrap();
+        let together = std::sync::Barrier::new(THREADS);
+        for round in 0..200 {
+            let create = || {
+                together.wait();
+                let file = (round % 2 == 0).then(|| AtomicFile::create(dir.path().join("file")));
+                let index = (round % 2 == 1).then(|| directory(&dir.path().join("index")));
+                together.wait();
+                file.is_some_and(|file| file.is_ok()) || index.is_some_and(|index| index.is_ok())
+            };
+            let created = std::thread::scope(|scope| {
+                let threads: Vec<_> = (0..THREADS).map(|_| scope.spawn(create)).collect();
+                let created = threads.into_iter().map(|thread| thread.join().unwrap());
+                created.filter(|is_created| *is_created).count()
+            });
+            assert!(created <= 1, "{created} in round {round}");
+            assert!(names(dir.path()).is_empty());
+        }
+    }
+
+    #[test]
     fn a_file_appears_whole_or_not_at_all() {
         let dir = tempfile::tempdir().unwrap();
         let target = dir.path().join("book.bin");

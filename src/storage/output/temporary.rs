@@ -183,8 +183,10 @@ impl Temporary {
         };
         let parent = parent(&target.path);
         let made = loop {
-            remove_abandoned(target, is_own)?;
+            remove_abandoned(target, is_own, None)?;
             let made = Temporary::create(&builder, parent, is_directory, (&target.name, doing))?;
+            // Another process may have looked for others before this one was there, and created its own afterwards.
+            remove_abandoned(target, is_own, made.path.file_name())?;
             if made.is_in_place() {
                 break made;
             }
@@ -373,13 +375,14 @@ pub(super) fn restore(target: &Target) -> Result<bool> {
 
 /// Removes the temporary files or directories that killed processes with the same target have left behind. `is_own` is
 /// `None` if the output is a file. If the output is a directory, `is_own` decides which files of an abandoned directory
-/// may be removed.
+/// may be removed. `own` is the name of the temporary file or directory that the caller has created.
 ///
 /// # Errors
 ///
 /// Returns an error if another process with this target is still running.
-fn remove_abandoned(target: &Target, is_own: Option<IsOwnFile>) -> Result<()> {
-    for (path, is_directory) in left_behind(target, &[SUFFIX, rename::ASIDE])? {
+fn remove_abandoned(target: &Target, is_own: Option<IsOwnFile>, own: Option<&OsStr>) -> Result<()> {
+    let left = left_behind(target, &[SUFFIX, rename::ASIDE])?.into_iter();
+    for (path, is_directory) in left.filter(|(path, _)| path.file_name() != own) {
         let Some(_claim) = claim_left_behind(target, &path, is_directory)? else {
             continue;
         };
@@ -404,7 +407,7 @@ fn remove_abandoned(target: &Target, is_own: Option<IsOwnFile>) -> Result<()> {
 /// `is_own` returns `false`.
 #[cfg(feature = "serve")]
 pub(crate) fn remove_abandoned_directories(target: &Path, is_own: IsOwnFile) -> Result<()> {
-    remove_abandoned(&Target::resolve(target)?, Some(is_own))
+    remove_abandoned(&Target::resolve(target)?, Some(is_own), None)
 }
 
 /// Lists the temporary files and directories that processes created for the output `target`. `endings` contains the
@@ -629,17 +632,18 @@ fn was_claimed(path: &Path, found: &Metadata) -> bool {
         || age.is_some_and(|age| age > ABANDONED_AGE)
 }
 
-/// Claims an open temporary file for this process, with an advisory lock, so that other processes of polybook do not
-/// remove it. Errors are ignored, because some file systems do not support locks.
+/// Claims a new temporary file for this process, with an advisory lock, so that other processes of polybook do not
+/// remove it. If another process has claimed the file because it seemed abandoned, waits until that process has removed
+/// it. Errors are ignored, because some file systems do not support locks.
 #[cfg(unix)]
-pub(super) fn claim_file(file: &File) {
+fn claim_file(file: &File) {
     // The process can also work without a claim.
-    let _ = file.try_lock();
+    let _ = file.lock();
 }
 
 /// Does nothing. On Windows, an open file cannot be removed by other processes of polybook.
 #[cfg(windows)]
-pub(super) fn claim_file(_file: &File) {
+fn claim_file(_file: &File) {
     // The open handle is the claim.
 }
 
@@ -674,7 +678,8 @@ pub(super) fn claim_replaced(path: &Path) -> Option<File> {
         return None;
     }
     let replaced = File::open(path).ok()?;
-    claim_file(&replaced);
+    // The process can also work without a claim.
+    let _ = replaced.try_lock();
     Some(replaced)
 }
 
