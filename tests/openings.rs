@@ -714,17 +714,39 @@ fn spellings_with_more_games_are_named() {
         assert!(output.status.success());
         String::from_utf8(output.stderr).unwrap()
     };
-    for command in ["openings", "show", "games"] {
-        let note = said(&[command, "idx", "--player", "Carlsen, Magnus"]);
+    let made: [&[&str]; 2] = [
+        &[
+            "make-book",
+            "games.pgn",
+            "--min-game",
+            "1",
+            "--force",
+            "--bin",
+            "x.bin",
+        ],
+        &["extract", "games.pgn", "--force", "--out", "x.pgn"],
+    ];
+    let commands = [
+        &["openings", "idx"][..],
+        &["show", "idx"],
+        &["games", "idx"],
+    ];
+    for command in commands.iter().chain(&made) {
+        let note = said(&[command, &["--player", "Carlsen, Magnus"][..]].concat());
         let expected = "\"Carlsen, Magnus\" matches 1 game, but names that may be other spellings have more: \"Carlsen,M\" \
                         (2 games)\n";
-        assert!(note.contains(expected), "{command}: {note}");
+        assert_eq!(note.matches(expected).count(), 1, "{command:?}: {note}");
         for options in [
             &["--player", "Carlsen,M"][..],
             &["--exact", "--player", "Carlsen, Magnus"],
+            // As White, each of the two spellings has one game.
+            &["--white", "Carlsen, Magnus"],
         ] {
-            let note = said(&[&[command, "idx"], options].concat());
-            assert!(!note.contains("spellings"), "{command} {options:?}: {note}");
+            let note = said(&[command, options].concat());
+            assert!(
+                !note.contains("spellings"),
+                "{command:?} {options:?}: {note}"
+            );
         }
     }
 }

@@ -28,7 +28,7 @@ use crate::{
         openings::OpeningNumber,
         pgn::{
             Batch, Date, DuplicateKeys, GameIdentity, GameReader, GameResult, Input, SkippedParts,
-            Tags, Token, UnknownVariants, name_hash, tag_text,
+            SpellingTest, Tags, Token, UnknownVariants, name_hash, tag_text,
         },
         results::Wdl,
         selection::Condition,
@@ -56,6 +56,7 @@ pub(super) struct Replayer<'a> {
     input: &'a Input,
     /// The offset of the batch in the input after decompression.
     batch_offset: u64,
+    spelling_test: SpellingTest,
     outcome: Outcome<'a>,
 }
 
@@ -100,6 +101,10 @@ impl<'a> Replayer<'a> {
             usual_start: Keyed::new(Chess::default()),
             input,
             batch_offset,
+            spelling_test: SpellingTest::new(
+                &options.selection.names(),
+                options.selection.name_match(),
+            ),
             outcome: Outcome::default(),
         }
     }
@@ -243,7 +248,20 @@ impl<'a> Replayer<'a> {
             }
         }
         let outcome = &mut self.outcome;
-        if !filter.has_names() || unmet.is_some() && !outcome.matched_names.is_empty() {
+        if !filter.has_names() {
+            return;
+        }
+        for (color, tag) in [b"White", b"Black"].into_iter().enumerate() {
+            if let Some(name) = tags.get(tag)
+                && self.spelling_test.may_count(name)
+            {
+                match outcome.games_of_names.get_mut(name) {
+                    Some(games) => games[color] += 1,
+                    None => outcome.games_of_names.entry(name.into()).or_default()[color] += 1,
+                }
+            }
+        }
+        if unmet.is_some() && !outcome.matched_names.is_empty() {
             return;
         }
         for (value, is_match) in filter.player_tags(tags) {
@@ -639,6 +657,8 @@ pub(super) struct Outcome<'a> {
     pub known_names: FxHashSet<Box<[u8]>>,
     /// Names of players that do not match the filter by name.
     pub other_names: FxHashSet<Box<[u8]>>,
+    /// The numbers of games as White and as Black of the names of players that [`SpellingTest`] lets pass.
+    pub games_of_names: FxHashMap<Box<[u8]>, [u64; 2]>,
     /// Whether a game meets the condition on the event.
     pub has_event: bool,
     /// Names of events that do not match the filter by event.

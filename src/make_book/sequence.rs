@@ -19,7 +19,7 @@ use crate::{
     games::{
         pgn::{
             DateAndId, DuplicateKeys, Group, Input, NAMED_VARIANTS, NO_GAME, PlayerNames,
-            SkippedParts, tag_text,
+            SkippedParts, SpellingCounts, tag_text,
         },
         selection::Condition,
     },
@@ -53,6 +53,7 @@ pub(super) struct Sequencer<'a> {
     starts: Starts,
     filtered_variants: BTreeMap<VariantRejection, u64>,
     names: PlayerNames,
+    spellings: SpellingCounts<'a>,
     events: PlayerNames,
     has_event: bool,
     /// The keys of the games counted so far, by which duplicates are recognized. `None` if duplicates are not dropped.
@@ -88,6 +89,10 @@ impl<'a> Sequencer<'a> {
             starts: Starts::new(&budget.starts),
             filtered_variants: BTreeMap::new(),
             names: PlayerNames::new(options.selection.names(), options.selection.name_match()),
+            spellings: SpellingCounts::new(
+                options.selection.player_conditions(),
+                options.selection.name_match(),
+            ),
             events: PlayerNames::new(
                 options.selection.event.iter().cloned().collect(),
                 options.selection.name_match(),
@@ -159,6 +164,9 @@ impl<'a> Sequencer<'a> {
         }
         for name in std::mem::take(&mut outcome.other_names) {
             self.names.add_other(&tag_text(&name));
+        }
+        for (name, games) in std::mem::take(&mut outcome.games_of_names) {
+            self.spellings.add(&name, games);
         }
         self.has_event |= outcome.has_event;
         if !self.has_event {
@@ -265,6 +273,7 @@ impl<'a> Sequencer<'a> {
         let of_variants = VariantRejection::warnings(&self.filtered_variants);
         self.report.warnings.extend(of_variants);
         self.report.warnings.extend(self.names.note());
+        self.report.warnings.extend(self.spellings.notes());
         self.report.matched_players = self.names.matched();
         self.report.meant = self.names.did_you_mean();
         if self.report.meant.is_empty() && !self.has_event {

@@ -56,7 +56,9 @@ pub(crate) use self::{
     clock::{Clocks, CommentTimes},
     duplicate::{DateAndId, DuplicateKeys, GameIdentity, Group, name_hash},
     export::ExportFacts,
-    names::{NearestNames, PlayerNames, WantedSpellings, did_you_mean},
+    names::{
+        NearestNames, PlayerNames, SpellingCounts, SpellingTest, WantedSpellings, did_you_mean,
+    },
     play::{
         LineStop, MoveReceiver, NAMED_VARIANTS, NO_GAME, SkippedParts, UnknownVariants, play,
         play_from_start, play_main_line, start_of, unknown_variant,

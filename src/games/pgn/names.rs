@@ -3,9 +3,10 @@
 
 use std::{cmp::Reverse, hash::BuildHasher};
 
+use memchr::memchr2_iter;
 use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 
-use super::{NameMatch, normalized};
+use super::{NameMatch, normalized, tag_text};
 use crate::{error::plural, provenance::shortened};
 
 /// The maximum number of similar names that a message about an unknown name suggests.
@@ -20,7 +21,7 @@ const INITIAL_LIKENESS: f64 = 0.9;
 /// The maximum number of letters of a name that are compared. It limits how long a comparison takes, because this time
 /// grows with the square of the length.
 const MAX_COMPARED_LETTERS: usize = 64;
-/// The maximum number of different names for which [`PlayerNames`] counts games. Together with [`MAX_NAME_BYTES`], it
+/// The maximum number of different names for which [`PlayerNames`] and [`SpellingCounts`] count games. Together with [`MAX_NAME_BYTES`], it
 /// limits the memory for the names to about 3 MB.
 const MAX_COUNTED: usize = 10_000;
 /// The maximum number of names that [`PlayerNames::matched`] returns.
@@ -153,6 +154,14 @@ fn likeness(wanted: &str, name: &str) -> u32 {
     (1000.0 * mean) as u32
 }
 
+/// Returns the last name in `name`, a normalized name, or `None` if `name` is a single word.
+fn last_name(name: &str) -> Option<&str> {
+    match name.split_once(',') {
+        Some((last_name, _)) => Some(last_name),
+        None => name.rsplit_once(' ').map(|(_, last_name)| last_name),
+    }
+}
+
 /// The names in a filter, for a search for other spellings of these names.
 pub(crate) struct WantedSpellings {
     /// The normalized names.
@@ -174,18 +183,22 @@ impl WantedSpellings {
     pub(crate) fn may_include(&self, name: &str) -> bool {
         let name = normalized(beginning(name));
         let is_similar = |wanted: &String| {
-            let last_name = match wanted.split_once(',') {
-                Some((last_name, _)) => Some(last_name),
-                None => wanted.rsplit_once(' ').map(|(_, last_name)| last_name),
-            };
-            last_name.is_some_and(|last_name| name.contains(last_name))
+            last_name(wanted).is_some_and(|last_name| name.contains(last_name))
                 && likeness(wanted, &name) >= SPELLING_LIKENESS
         };
-        self.names.iter().any(is_similar)
-            && !self
-                .names
-                .iter()
-                .any(|wanted| self.how.matches(&name, wanted))
+        self.names.iter().any(is_similar) && !self.matches(&name)
+    }
+
+    /// Returns `true` if `name`, which must be normalized, matches the filter.
+    fn matches(&self, name: &str) -> bool {
+        self.names
+            .iter()
+            .any(|wanted| self.how.matches(name, wanted))
+    }
+
+    /// Returns `true` if `name` matches the filter or may be another spelling of a name in it.
+    fn includes(&self, name: &str) -> bool {
+        self.matches(&normalized(name)) || self.may_include(name)
     }
 }
 
@@ -323,6 +336,133 @@ impl PlayerNames {
     }
 }
 
+/// A quick test that excludes most names that [`SpellingCounts`] ignore.
+pub(crate) struct SpellingTest {
+    /// A lowercase ASCII word from each name in the filters, from the last name if there is one. Empty if no name can
+    /// have other spellings.
+    words: Vec<String>,
+}
+
+impl SpellingTest {
+    /// Creates a test for the names `wanted` in all filters by player. `how` says how the filters compare names.
+    pub(crate) fn new(wanted: &[String], how: NameMatch) -> SpellingTest {
+        let names = Vec::from_iter(wanted.iter().map(|name| normalized(name)));
+        let is_needed =
+            how == NameMatch::Part && names.iter().any(|name| last_name(name).is_some());
+        let word = |name: &String| {
+            let name = last_name(name).unwrap_or(name);
+            let words = name.split(|c: char| !c.is_ascii_alphanumeric());
+            words
+                .max_by_key(|word| word.len())
+                .unwrap_or_default()
+                .to_owned()
+        };
+        SpellingTest {
+            words: match is_needed {
+                true => names.iter().map(word).collect(),
+                false => Vec::new(),
+            },
+        }
+    }
+
+    /// Returns `false` if [`SpellingCounts`] ignore the name in `tag`, the text of a tag.
+    pub(crate) fn may_count(&self, tag: &[u8]) -> bool {
+        let contains = |word: &String| match word.as_bytes() {
+            [] => true,
+            [first, rest @ ..] => {
+                let mut starts = memchr2_iter(*first, first.to_ascii_uppercase(), tag);
+                starts.any(|at| {
+                    let part = tag[at + 1..].get(..rest.len());
+                    part.is_some_and(|part| part.eq_ignore_ascii_case(rest))
+                })
+            }
+        };
+        // Other letters may be normalized to ASCII.
+        !self.words.is_empty() && (!tag.is_ascii() || self.words.iter().any(contains))
+    }
+}
+
+/// The numbers of games of the names that match the filters by player, or that may be other spellings of a name in these
+/// filters. Counts the games that the filters exclude, too, as a search of an index does.
+pub(crate) struct SpellingCounts<'a> {
+    /// The names in the filters by player, opponent, White and Black.
+    filters: [&'a [String]; 4],
+    how: NameMatch,
+    /// The spellings of the names in each filter.
+    wanted: [WantedSpellings; 4],
+    /// The counted names, at most [`MAX_COUNTED`]. The key is the hash of the text of the tag. The value is the name and
+    /// its numbers of games as White and as Black.
+    counted: FxHashMap<u64, (String, [u64; 2])>,
+    /// The hashes of the texts of the tags whose names are not counted.
+    ignored: FxHashSet<u64>,
+}
+
+impl<'a> SpellingCounts<'a> {
+    /// Creates counts for the names in the filters by player, opponent, White and Black. `how` says how the filters
+    /// compare names.
+    pub(crate) fn new(filters: [&'a [String]; 4], how: NameMatch) -> SpellingCounts<'a> {
+        SpellingCounts {
+            filters,
+            how,
+            wanted: filters.map(|names| WantedSpellings::new(names, how)),
+            counted: FxHashMap::default(),
+            ignored: FxHashSet::default(),
+        }
+    }
+
+    /// Adds the games of the name in `tag`, the text of a tag. `games` contains the numbers of games as White and as Black.
+    /// Ignores further names after [`MAX_COUNTED`] counted names, or after [`MAX_COMPARISONS`] comparisons.
+    pub(crate) fn add(&mut self, tag: &[u8], games: [u64; 2]) {
+        let key = FxBuildHasher.hash_one(tag);
+        if self.ignored.contains(&key) {
+            return;
+        }
+        if !self.counted.contains_key(&key) {
+            let wanted: usize = self.filters.iter().map(|names| names.len()).sum();
+            let comparisons = (self.ignored.len() + 1) * wanted;
+            if comparisons > MAX_COMPARISONS || self.counted.len() >= MAX_COUNTED {
+                return;
+            }
+            let name = tag_text(tag);
+            if !self.wanted.iter().any(|wanted| wanted.includes(&name)) {
+                self.ignored.insert(key);
+                return;
+            }
+            self.counted.insert(key, (shown(&name), [0; 2]));
+        }
+        if let Some((_, sums)) = self.counted.get_mut(&key) {
+            *sums = [sums[0] + games[0], sums[1] + games[1]];
+        }
+    }
+
+    /// Returns a message for each filter if names that may be other spellings have more games than the names that match
+    /// the filter. See [`PlayerNames::note_of_spellings`].
+    pub(crate) fn notes(&self) -> Vec<String> {
+        let filters = self.filters.into_iter();
+        let both = [true, true];
+        let colors = [both, both, [true, false], [false, true]];
+        let note = |((names, wanted), colors): ((&[String], &WantedSpellings), [bool; 2])| {
+            let mut matched = PlayerNames::new(names.to_vec(), self.how);
+            let mut others = PlayerNames::new(Vec::new(), self.how);
+            for (name, games) in self.counted.values() {
+                let games = games.iter().zip(colors).filter(|(_, counts)| *counts);
+                let games = games.map(|(games, _)| games).sum();
+                if wanted.matches(&normalized(name)) {
+                    matched.add_matched(name, games);
+                } else if wanted.may_include(name) {
+                    others.add_matched(name, games);
+                }
+            }
+            matched.note_of_spellings(&others)
+        };
+        filters
+            .zip(&self.wanted)
+            .zip(colors)
+            .filter_map(note)
+            .collect()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -357,6 +497,23 @@ mod tests {
         ] {
             assert!(!may_include(wanted, name), "{wanted}: {name}");
         }
+    }
+
+    #[test]
+    fn the_quick_test_excludes_no_name_that_is_counted() {
+        let test = |wanted: &str| SpellingTest::new(&[wanted.to_owned()], NameMatch::Part);
+        for (wanted, name) in [
+            ("Carlsen, Magnus", "CARLSEN,M"),
+            ("Müller, Karl", "MU\u{308}LLER, K"),
+            ("Weiss, Karl", "Weiß,K"),
+            ("Иванов, Иван", "ИВАНОВ,И"),
+        ] {
+            let spellings = WantedSpellings::new(&[wanted.to_owned()], NameMatch::Part);
+            assert!(spellings.includes(name), "{wanted}: {name}");
+            assert!(test(wanted).may_count(name.as_bytes()), "{wanted}: {name}");
+        }
+        assert!(!test("Carlsen, Magnus").may_count(b"Anand,V"));
+        assert!(!test("Carlsen").may_count(b"Carlsen,M"));
     }
 
     #[test]

@@ -488,6 +488,9 @@ impl NameMatch {
     /// Returns `true` if `value`, the value of a tag, matches at least one of `names`. Normalizes the value and the
     /// names before comparing them.
     pub(crate) fn matches_any(self, value: &[u8], names: &[String]) -> bool {
+        if names.is_empty() {
+            return false;
+        }
         let value = normalized(&tag_text(value));
         names
             .iter()
