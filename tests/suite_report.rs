@@ -328,6 +328,33 @@ fn a_report_estimates_the_strength_from_games_without_pairs() {
         table.contains("Elo: unknown +/- unknown, nElo: unknown +/- unknown, LOS: unknown %"),
         "{table}"
     );
+    // The reason is on the next line.
+    let pair =
+        |other: &str| game("A", "B", "1-0", "", "1. e4") + &game("B", "A", other, "", "1. e4");
+    for (games, reason) in [
+        (
+            game("A", "B", "1-0", "", "1. e4"),
+            "one player won all games",
+        ),
+        (pair("0-1"), "one player won all games"),
+        (pair("1-0"), "all pairs have the same score"),
+        (
+            game("A", "B", "1/2-1/2", "", "1. e4"),
+            "all games have the same result",
+        ),
+        (
+            pair("0-1") + &pair("1-0"),
+            "there are too few games for an interval",
+        ),
+    ] {
+        fs::write(dir.join("few.pgn"), games).unwrap();
+        let table = ok(dir, "suite-report s.epd few.pgn");
+        assert!(
+            table.contains(&format!("\n  unknown, because {reason}\n")),
+            "{reason}: {table}"
+        );
+    }
+    assert!(!ok(dir, "suite-report s.epd m.pgn").contains("unknown"));
 }
 
 /// If an engine plays itself, any two games of an exit form a pair.

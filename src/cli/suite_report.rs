@@ -314,6 +314,22 @@ fn table(report: &MatchReport) -> String {
     text
 }
 
+/// Returns the reason why numbers of `strength` are unknown, or `None` if all are known.
+fn why_unknown(strength: &Strength) -> Option<&'static str> {
+    let sample = strength.estimated_from?;
+    match strength {
+        Strength { elo: None, .. } => Some("one player won all games"),
+        Strength { los: None, .. } if sample == Sample::Games => {
+            Some("all games have the same result")
+        }
+        Strength { los: None, .. } => Some("all pairs have the same score"),
+        Strength {
+            elo_error: None, ..
+        } => Some("there are too few games for an interval"),
+        _ => None,
+    }
+}
+
 /// Formats the estimate of a player's strength, and the log-likelihood ratio (LLR) of `sprt`, as lines in the style of
 /// fastchess.
 fn strength_lines(strength: &Strength, sprt: Option<&Sprt>) -> String {
@@ -331,6 +347,9 @@ fn strength_lines(strength: &Strength, sprt: Option<&Sprt>) -> String {
         known(strength.los),
         known(strength.draw_ratio),
     );
+    if let Some(reason) = why_unknown(strength) {
+        text += &format!("  unknown, because {reason}\n");
+    }
     if let Some(sprt) = sprt {
         let ([elo0, elo1], [lower, upper]) = (sprt.elos(), sprt.bounds());
         let unit = match sprt.model() {
