@@ -324,7 +324,8 @@ fn a_script_from_a_pipe() {
         ("\u{feff}# a\n8/8/8 w - -; remove e4", "line 2: FEN"),
         (
             "e4 a6 d4 h5 a3; remove-position",
-            "the book contains no move to remove",
+            "the book contains no move to remove: to remove the move that leads to this position, name the move with \
+             --remove in the position before",
         ),
     ] {
         let line = ["edit", "book.bin", "--out", "x.bin", "--script", "-"];

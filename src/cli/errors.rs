@@ -317,7 +317,7 @@ fn is_broken_pipe(err: &anyhow::Error) -> bool {
 /// Options of other programs that users may try in polybook. An element contains a command of polybook (or an empty
 /// string for every command), the names of the option in other programs, and the corresponding option of polybook or
 /// the beginning of another command.
-const FOREIGN_OPTIONS: [(&str, &[&str], &str); 12] = [
+const FOREIGN_OPTIONS: [(&str, &[&str], &str); 14] = [
     ("", &["-o", "--output"], "--out"),
     ("make-book", &["-o", "--output", "--out"], "--bin"),
     ("", &["--max-plies", "--depth"], "--max-ply"),
@@ -336,6 +336,8 @@ const FOREIGN_OPTIONS: [(&str, &[&str], &str); 12] = [
         &["--engine", "--cmd"],
         "polybook engine book.bin -- stockfish",
     ),
+    ("edit", &["--add", "--weight"], "--set"),
+    ("edit", &["--delete"], "--remove"),
     ("serve", &["--browser"], "--open"),
     ("serve", &["--port"], "--listen 127.0.0.1:PORT"),
 ];

@@ -39,7 +39,10 @@ pub enum LineError {
         variant: Variant,
     },
     /// A move of the line is not legal.
-    #[error("move {number} of the line, \"{text}\", is not possible: {reason} in {fen}")]
+    #[error(
+        "move {number} of the line, \"{text}\", is not possible: {reason} in {fen}{}",
+        advice_for_word(text)
+    )]
     Move {
         /// The number of the half-move in the line, starting at 1.
         number: usize,
@@ -50,6 +53,14 @@ pub enum LineError {
         /// The FEN of the position before the move.
         fen: String,
     },
+}
+
+/// Returns advice for `word`, which is not a move: the word for the starting position, if the user meant this position.
+fn advice_for_word(word: &str) -> &'static str {
+    match word.eq_ignore_ascii_case("start") {
+        true => "; for the starting position, write startpos",
+        false => "",
+    }
 }
 
 /// The maximum number of characters of a FEN that an error message quotes. FENs of standard chess have at most 90

@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     chess::position::{BookMove, Keyed, LineError, Variant, fen_of, key, read_move},
-    error::{At, Error, Result},
+    error::{Advice, At, Diagnosis, Error, Result},
     formats::walk::{MoveSource, SourceWrapper, TreeMove, shortest_lines, sources_of_all_lines},
     progress::{FractionalProgress, Meter},
     storage::output::AtomicFile,
@@ -294,10 +294,9 @@ fn edited(
     before: Vec<Entry>,
     summary: &mut EditSummary,
 ) -> Result<Vec<Entry>> {
-    let problem = |problem: String| {
-        let fen = fen_of(&edit.pos);
-        Error::file(book.path(), format!("in the position {fen}, {problem}"))
-    };
+    let diagnosis =
+        |problem: &str| Diagnosis::new(format!("in the position {}, {problem}", fen_of(&edit.pos)));
+    let problem = |problem: String| Error::file(book.path(), diagnosis(&problem));
     let mut entries = before.clone();
     let mut shares: Vec<(BookMove, f64)> = Vec::new();
     for change in &edit.changes {
@@ -320,7 +319,11 @@ fn edited(
                 entries.retain(|entry| with_format_castling(&edit.pos, entry.mv) != mv);
             }
             Change::RemovePosition if entries.is_empty() => {
-                return Err(problem("the book contains no move to remove".to_owned()));
+                let problem = diagnosis("the book contains no move to remove").advise(Advice::option(
+                    "to remove the move that leads to this position, name the move with {} in the position before",
+                    "remove",
+                ));
+                return Err(Error::file(book.path(), problem));
             }
             Change::RemovePosition => {
                 shares.clear();
