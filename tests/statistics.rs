@@ -469,12 +469,10 @@ fn games_that_pass_with_an_unknown_rating_or_date_are_reported() {
     ];
     let pgn: String = games.iter().map(|tags| game(tags, "1-0")).collect();
     indexes(dir, &pgn);
-    let unrated = |games: &str| {
-        format!("{games} without readable ratings passed the filters: the condition require-elo")
-    };
-    let undated = |games: &str| {
-        format!("{games} without a readable date passed the filters: the condition require-date")
-    };
+    let unrated =
+        |games: &str| format!("{games} without readable ratings passed the filters: --require-elo");
+    let undated =
+        |games: &str| format!("{games} without a readable date passed the filters: --require-date");
     for (filters, passing, reported) in [
         ("--min-elo 2600", 3, vec![unrated("2 games")]),
         ("--max-elo 2600", 1, vec![unrated("1 game")]),

@@ -205,6 +205,24 @@ pub fn spelled(option: &NamedOption) -> Option<String> {
     is_known.then(|| option.on_command_line())
 }
 
+/// Replaces the names of conditions in a message of the library, such as `the condition exact`, with options of the
+/// running command, such as `--exact`.
+pub fn with_options(message: &str) -> String {
+    const CONDITION: &str = "the condition ";
+    let mut parts = message.split(CONDITION);
+    let mut text = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let end = part.find(|c: char| !c.is_ascii_lowercase() && c != '-');
+        let name = &part[..end.unwrap_or(part.len())];
+        text += match running_command_has(name) {
+            true => "--",
+            false => CONDITION,
+        };
+        text += part;
+    }
+    text
+}
+
 fn running_command_has(name: &str) -> bool {
     let args = argv::renamed(env::args_os().collect());
     let mut cli = Cli::command();

@@ -20,7 +20,7 @@ use polybook::{
 use serde_json::Value;
 
 use super::{
-    input,
+    errors, input,
     terminal::{self, print_json},
 };
 
@@ -35,7 +35,8 @@ impl Context {
     pub fn say(self, text: &str) {
         if !self.quiet {
             // An error is ignored: the work is done even if the message cannot be written.
-            let _ = terminal::stderr().write_all(input::with_given_names(text).as_bytes());
+            let text = errors::with_options(&input::with_given_names(text));
+            let _ = terminal::stderr().write_all(text.as_bytes());
         }
     }
 
