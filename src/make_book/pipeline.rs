@@ -17,7 +17,7 @@ use super::{
     sinks,
 };
 use crate::{
-    error::{Error, Result},
+    error::{Advice, Error, Result},
     formats::counts::{Counts, Tally},
     games::pgn::Input,
     storage::output::{Finished, commit_all, is_directory, is_special, refuse_clashes, repeated},
@@ -296,6 +296,13 @@ impl MakeBook {
             return Ok(());
         }
         let mut reason = report.why_none_counts();
+        if self.selection.needs_both_colors() {
+            reason = reason.advise(Advice::option(
+                "white and black name the same player, but a game must meet both conditions: name the player with {}, \
+                 which admits games with either color",
+                "player",
+            ));
+        }
         if !reason.has_advice() {
             reason = reason.advise(EMPTY_OUTPUTS);
         }

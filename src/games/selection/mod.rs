@@ -354,6 +354,16 @@ impl Selection {
         names.any(|names| !names.is_empty())
     }
 
+    /// Returns `true` if the selection requires that White and Black have the same name.
+    pub(crate) fn needs_both_colors(&self) -> bool {
+        let same = |name: &String| {
+            self.black
+                .iter()
+                .any(|other| normalized(other) == normalized(name))
+        };
+        self.white.iter().any(same)
+    }
+
     /// Returns all names of players in the selection.
     pub(crate) fn names(&self) -> Vec<String> {
         self.player_conditions().concat()
