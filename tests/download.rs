@@ -753,6 +753,38 @@ fn mistakes_in_the_command_line_are_explained() {
     services.ok(dir, "chesscom:me --out me.pgn");
 }
 
+#[test]
+fn a_killed_download_has_added_most_of_its_games() {
+    const GAMES: u64 = 24_000;
+    let services = Services::start().with(&[("me", GAMES)], &[]);
+    services.state().stall = Some(22_000);
+    let dir = temp();
+    let dir = dir.path();
+    let mut download = services.command(dir, "lichess:me --out me.pgn");
+    let mut download = download.stderr(Stdio::null()).spawn().unwrap();
+    until("the games have been added", || {
+        services.state().has_stalled && dir.join("me.pgn.download.json").exists()
+    });
+    download.kill().unwrap();
+    download.wait().unwrap();
+    let all: Vec<_> = (0..GAMES).map(|number| format!("me{number:06}")).collect();
+    let kept = addresses(dir, "me.pgn");
+    assert!(kept.len() > 10_000, "{}", kept.len());
+    assert_eq!(kept, all[..kept.len()]);
+    let services = Services::start().with(&[("me", GAMES)], &[]);
+    let said = services.ok(dir, "lichess:me --out me.pgn");
+    let rest = GAMES - kept.len() as u64;
+    let expected = format!("me.pgn: {rest} new games, {GAMES} games in the file");
+    assert!(said.contains(&expected), "{said}");
+    assert_eq!(addresses(dir, "me.pgn"), all);
+    assert!(services.requests().iter().any(|it| it.contains("&since=")));
+    // A download that adds its games in parts counts the games of all parts.
+    let said = services.ok(dir, "lichess:me --out anew.pgn");
+    let expected = format!("anew.pgn: {GAMES} new games, {GAMES} games in the file");
+    assert!(said.contains(&expected), "{said}");
+    assert_eq!(addresses(dir, "anew.pgn"), all);
+}
+
 #[cfg(unix)]
 #[test]
 fn a_full_disk_is_reported() {

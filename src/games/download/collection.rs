@@ -1,7 +1,7 @@
 //! A PGN file to which downloaded games are added.
 //!
-//! New games are first written to a temporary file. When the download ends, or is interrupted, the PGN file is replaced
-//! with a new one that contains all games. The old games keep their order, and each new game is inserted before the
+//! New games are first written to a temporary file. When the download ends, is interrupted, or has received many games,
+//! the PGN file is replaced with a new one that contains all games. The old games keep their order, and each new game is inserted before the
 //! first game that began later. If the games of the file are sorted by the time at which they began, they remain
 //! sorted, no matter in how many parts they were downloaded. If the PGN file cannot be replaced, the temporary file is
 //! kept under another name.
@@ -31,6 +31,13 @@ use crate::{
 /// The size in bytes of the batches in which the existing file is read.
 const BATCH_SIZE: usize = 1 << 19;
 
+/// The minimum size in bytes of the new games that are added to the file while the download goes on.
+const MIN_PART_SIZE: u64 = 4 << 20;
+
+/// New games are added to the file while the download goes on if the size of the file is at most this multiple of their
+/// size. The time for rewriting the file then remains proportional to its final size.
+const MAX_REWRITTEN: u64 = 4;
+
 /// The number of seconds in a day.
 pub(super) const DAY: i64 = 86_400;
 
@@ -50,6 +57,12 @@ pub(super) struct Collection {
     accounts: Vec<AccountGames>,
     completed: Completed,
     completed_path: PathBuf,
+    /// The text of the download's conditions, written as options.
+    conditions: String,
+    /// The size in bytes of the file before the new games are added.
+    old_size: u64,
+    /// The number of games that this download has already added to the file.
+    added: u64,
 }
 
 /// A temporary file with the texts of the new games, each followed by a blank line.
@@ -146,6 +159,7 @@ impl Collection {
         let output = AtomicFile::create(path)?;
         let target = output.resolved_target().to_owned();
         let opened = FileState::of(&target).at(path, "open")?;
+        let old_size = metadata_if_any(&target).at(path, "open")?;
         let with_ending = |ending: &str| {
             let mut name = target.clone().into_os_string();
             name.push(ending);
@@ -181,7 +195,45 @@ impl Collection {
             output,
             completed,
             completed_path,
+            conditions: conditions.to_owned(),
+            old_size: old_size.map_or(0, |metadata| metadata.len()),
+            added: 0,
         })
+    }
+
+    /// Returns `true` if so many games were received that they should be added to the file while the download goes on. If
+    /// the process is then killed, only later games are lost. If the number of games is limited, always returns `false`,
+    /// because only the last games decide which games are added.
+    pub(super) fn is_large(&self) -> bool {
+        let size = self.spool.length;
+        self.max.is_none() && size >= MIN_PART_SIZE && size >= self.old_size / MAX_REWRITTEN
+    }
+
+    /// Adds the new games to the file like [`commit`](Collection::commit), and opens the file again for further games.
+    ///
+    /// # Errors
+    ///
+    /// Fails for the same reasons as [`commit`](Collection::commit) and [`open`](Collection::open), and if games were
+    /// lost or the record could not be written.
+    pub(super) fn reopened(mut self) -> Result<Collection> {
+        let path = self.output.target().to_owned();
+        let conditions = std::mem::take(&mut self.conditions);
+        let accounts: Vec<_> = self.accounts.iter().map(|it| it.account.clone()).collect();
+        let received = self
+            .accounts
+            .iter()
+            .map(|it| (it.received.clone(), it.last_time));
+        let received = Vec::from_iter(received);
+        let max = self.max;
+        let (added, _, noted) = self.commit()?;
+        noted?;
+        let mut reopened = Collection::open(&path, &accounts, &conditions, max)?;
+        for (games, (received, last_time)) in reopened.accounts.iter_mut().zip(received) {
+            games.received = received;
+            games.last_time = last_time;
+        }
+        reopened.added = added;
+        Ok(reopened)
     }
 
     /// Returns the number of games of an account that the file contained before the download. `account` is the index of
@@ -300,8 +352,8 @@ impl Collection {
     }
 
     /// Replaces the file with one that also contains the new games, and then records which games have been received.
-    /// Does not change the file if there are no new games. Returns the number of new games, the number of all games in
-    /// the file, and an error if games were lost or the record could not be written.
+    /// Does not change the file if there are no new games. Returns the number of games that the download has added, the
+    /// number of all games in the file, and an error if games were lost or the record could not be written.
     ///
     /// # Errors
     ///
@@ -322,9 +374,11 @@ impl Collection {
             accounts,
             mut completed,
             completed_path,
+            added: added_before,
             ..
         } = self;
         let added = new.len() as u64;
+        let counts = (added_before + added, old.games + added);
         let is_new: FxHashSet<u64> = new.iter().map(|game| game.address).collect();
         if added > 0 {
             let old_file = (old.games > 0).then_some(&*path);
@@ -334,7 +388,7 @@ impl Collection {
         }
         // If texts of games were lost, these games must be requested again.
         if flushed.is_err() {
-            return Ok((added, old.games + added, flushed));
+            return Ok((counts.0, counts.1, flushed));
         }
         let mut is_changed = false;
         for (mut games, of_old) in accounts.into_iter().zip(old.of_accounts) {
@@ -353,7 +407,7 @@ impl Collection {
         } else {
             Ok(())
         };
-        Ok((added, old.games + added, noted))
+        Ok((counts.0, counts.1, noted))
     }
 }
 

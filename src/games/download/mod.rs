@@ -184,7 +184,7 @@ pub struct Download {
     collected: Collected,
 }
 
-/// A handle to the games that a running download has received so far. If the user interrupts the download, the thread
+/// A handle to the games that a running download has received, but not yet added to the file. If the user interrupts the download, the thread
 /// that handles the interrupt calls [`keep`](Collected::keep) to add these games to the file.
 #[derive(Clone, Default, Debug)]
 pub struct Collected(Arc<Mutex<DownloadState>>);
@@ -238,6 +238,18 @@ impl Collected {
                 Ok(None)
             }
         }
+    }
+
+    /// Adds the games received so far to the file if they are many, and continues the download.
+    fn add_if_large(&self) -> Result<()> {
+        let mut progress = self.lock();
+        *progress = match std::mem::take(&mut *progress) {
+            DownloadState::Receiving(games) if games.is_large() => {
+                DownloadState::Receiving(Box::new(games.reopened()?))
+            }
+            other => other,
+        };
+        Ok(())
     }
 
     /// Passes the games received so far to `work`, and returns its result. Returns [`Error::Interrupted`] if
@@ -330,14 +342,20 @@ impl Download {
             let server = self.server.as_deref();
             let downloaded = ServiceClient::new(account, server, self.token.as_ref(), &self.notify)
                 .and_then(|client| self.download(number, account, client));
-            match downloaded {
+            let failed = match downloaded {
                 Err(Error::Interrupted) => return Err(Error::Interrupted),
+                downloaded => downloaded.err(),
+            };
+            match self.collected.with(|games| Ok(games.is_broken())) {
                 // The other accounts are independent of this one.
-                Err(err) => failure = failure.or(Some(err)),
-                Ok(()) => {}
-            }
-            if self.collected.with(|games| Ok(games.is_broken()))? {
-                break;
+                Ok(is_broken) => {
+                    failure = failure.or(failed);
+                    if is_broken {
+                        break;
+                    }
+                }
+                // The file could not be written.
+                Err(err) => return Err(failed.unwrap_or(err)),
             }
         }
         let (new, games, noted) = self.collected.write()?.ok_or(Error::Interrupted)?;
@@ -377,6 +395,7 @@ impl Download {
         let added = self
             .collected
             .with(|games| games.add(number, text, arrival, |tags| selection.admits(tags)))?;
+        self.collected.add_if_large()?;
         if added.is_new {
             self.meter.advance(1);
         }
