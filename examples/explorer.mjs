@@ -12,9 +12,10 @@ async function ask(route, query = "", body = undefined) {
   const post = body && { method: "POST", body: JSON.stringify(body) };
   const headers = { accept: "application/json", "x-polybook": "1", ...(body && { "content-type": "application/json" }) };
   const response = await fetch(new URL(`${route}?${query}`, address), { ...post, headers });
-  const answer = await response.json();
-  if (!response.ok) throw new Error(answer.error);
-  return answer;
+  if (response.ok) return response.json();
+  // The answer to a request that is too long has no text.
+  const text = await response.text();
+  throw new Error(text ? JSON.parse(text).error : `${response.status} ${response.statusText}`);
 }
 
 const answer = await ask("lichess", parameters);
@@ -24,7 +25,11 @@ for (const { san, white, draws, black, opening } of answer.moves) {
   console.log(san.padEnd(7), String(white + draws + black).padStart(6), opening?.name ?? "");
 }
 
-// The positions after all legal moves in one request.
+// The route positions answers about many positions in one request. It reads the variant and the filters, but no line.
 const { fen, legal } = answer.polybook;
-const [here] = await ask("positions", "moves=0", [fen]);
-console.log(`${here.white + here.draws + here.black} games reached the position, which has ${legal.length} legal moves`);
+const known = ["variant", ...(await ask("about")).conditions];
+const filters = new URLSearchParams([...new URLSearchParams(parameters)].filter(([name]) => known.includes(name)));
+filters.set("moves", "0");
+const [here] = await ask("positions", filters, [fen]);
+const games = here.white + here.draws + here.black;
+console.log(`${games} games continue from the position and pass the filters; the position has ${legal.length} legal moves`);

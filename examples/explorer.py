@@ -31,7 +31,9 @@ class Explorer:
             with urllib.request.urlopen(request) as response:
                 return json.load(response)
         except urllib.error.HTTPError as error:
-            raise Refused(json.load(error)["error"]) from None
+            # The answer to a request that is too long has no text.
+            text = error.read()
+            raise Refused(json.loads(text)["error"] if text else str(error)) from None
 
     def positions(self, fens, **parameters):
         """Returns the answers about any number of positions, in their order."""
@@ -55,5 +57,8 @@ if __name__ == "__main__":
         print(f"no game has {unknown['name']}: did you mean {', '.join(unknown['nearest'])}?")
     for move in answer["moves"]:
         print(f"{move['san']:<7} {games(move):>6} {(move['opening'] or {}).get('name', '')}")
-    [here] = explorer.positions([answer["polybook"]["fen"]], moves=0)
-    print(f"{games(here)} games reached the position")
+    # The route positions reads the variant and the filters, but no line.
+    known = ["variant", *explorer.ask("about")["conditions"]]
+    filters = {name: value for name, value in parameters.items() if name in known}
+    [here] = explorer.positions([answer["polybook"]["fen"]], moves=0, **filters)
+    print(f"{games(here)} games continue from the position and pass the filters")

@@ -63,7 +63,23 @@ fn the_clients_in_javascript_and_python_read_the_answers() {
             assert_eq!(words[0], mv["san"]);
             assert_eq!(words[1], games.iter().sum::<u64>().to_string());
         }
-        assert!(printed.contains(" games reached the position"), "{printed}");
+        let games = |query: &str| {
+            let answer = served.json(&format!("/lichess?{query}"));
+            let results = ["white", "draws", "black"].map(|name| answer[name].as_u64().unwrap());
+            results.iter().sum::<u64>()
+        };
+        let continued = |games| format!("\n{games} games continue from the position");
+        let filtered = games("play=e2e4,e7e5&player=Morphy,+Paul");
+        assert!(filtered < games("play=e2e4,e7e5"));
+        assert!(printed.contains(&continued(filtered)), "{printed}");
+        let printed = run_client(program, script, &[&url, "variant=chess960"]).unwrap();
+        assert!(
+            format!("\n{printed}").contains(&continued(0)),
+            "{printed}"
+        );
+        let long = format!("event={}", "x".repeat(100_000));
+        let error = run_client(program, script, &[&url, &long]).unwrap_err();
+        assert!(error.contains("431") || error.contains("414"), "{error}");
         let printed = run_client(program, script, &[&url, unknown]).unwrap();
         assert!(printed.contains("Morphy, Paul"), "{printed}");
         let error = run_client(program, script, &[&url, wrong]).unwrap_err();
