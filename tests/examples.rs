@@ -73,10 +73,7 @@ fn the_clients_in_javascript_and_python_read_the_answers() {
         assert!(filtered < games("play=e2e4,e7e5"));
         assert!(printed.contains(&continued(filtered)), "{printed}");
         let printed = run_client(program, script, &[&url, "variant=chess960"]).unwrap();
-        assert!(
-            format!("\n{printed}").contains(&continued(0)),
-            "{printed}"
-        );
+        assert!(format!("\n{printed}").contains(&continued(0)), "{printed}");
         let long = format!("event={}", "x".repeat(100_000));
         let error = run_client(program, script, &[&url, &long]).unwrap_err();
         assert!(error.contains("431") || error.contains("414"), "{error}");

@@ -201,9 +201,9 @@ impl Collection {
         })
     }
 
-    /// Returns `true` if so many games were received that they should be added to the file while the download goes on. If
-    /// the process is then killed, only later games are lost. If the number of games is limited, always returns `false`,
-    /// because only the last games decide which games are added.
+    /// Returns `true` if there are enough new games to add them to the file before the download ends. If the process is
+    /// killed later, these games are not lost. Always returns `false` if the number of games is limited, because only
+    /// the end of the download decides which games are added.
     pub(super) fn is_large(&self) -> bool {
         let size = self.spool.length;
         self.max.is_none() && size >= MIN_PART_SIZE && size >= self.old_size / MAX_REWRITTEN
